@@ -27,9 +27,17 @@ def _cut(commands: Commands) -> None:
         actions.add("list", "all cuts, oldest first"), ("--target", "--config", "--channel")
     )
     show = actions.add("show", "one cut: the version of every table")
+    head = actions.add("head", "some rows of a table at a cut, read without Spark")
+    head.add_argument("table", metavar="DB.TABLE", help="the table, as the target names it")
+    head.add_argument(
+        "-n", "--rows", type=int, default=10, metavar="N", help="most rows to show (default: 10)"
+    )
+    head.add_argument(
+        "--where", default="", metavar="CONDITION", help="in SQL, over the table's columns"
+    )
     export = actions.add("export", "one cut's places, schemas and files, for other engines")
     pin = actions.add("pin", "keep a cut until it is unpinned")
-    for command in (show, export, pin):
+    for command in (show, head, export, pin):
         add_options(command, ("--target", "--config", "--channel"))
         command.add_argument(
             "--at", default="latest", metavar="GTID_SET|TIME|NAME|latest",

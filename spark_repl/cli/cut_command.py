@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..control.cuts.cut_export import manifest
+from ..control.cuts.cut_head import head
 from ..control.cuts.cut_reader import find_cut
 from ..control.cuts.cut_wait import unknown_sources, uuids_of, wait_at
 from ..control.cuts.previous_folders import previous_folder_lines, previous_folders
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from ..control.records.channels import Channel
     from ..control.table.control import Control
     from ..control.table.cut import Cut
+
+
+_CELL_MOST = 60
 
 
 def list_cuts(options: argparse.Namespace) -> int:
@@ -96,6 +100,32 @@ def show_cut(options: argparse.Namespace) -> int:
             f" {mark.reason}"
         )
     return 0
+
+
+def print_head(options: argparse.Namespace) -> int:
+    """Print some rows of a table at a cut, in no order. Raise ConfigError for a table that the cut
+    does not show, and for a condition that delta-rs refuses."""
+    at = channel_of(options)
+    rows = head(at.layout, find_cut(at.control, options.at), options.table, options.rows,
+                options.where)  # fmt: skip
+    if options.json:
+        print(json.dumps({"rows": rows.to_pylist()}, default=_json_value))
+        return 0
+    names = tuple(rows.column_names)
+    print_table(names, [tuple(_cell(row[name]) for name in names) for row in rows.to_pylist()])
+    return 0
+
+
+def _json_value(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _cell(value: Any) -> str:
+    """Return a value as text of a table on a screen: on one line, and at most 60 characters."""
+    if value is None:
+        return "NULL"
+    text = f"0x{value.hex()}" if isinstance(value, bytes) else " ".join(str(value).split("\n"))
+    return text if len(text) <= _CELL_MOST else text[: _CELL_MOST - 3] + "..."
 
 
 def export_cut(options: argparse.Namespace) -> int:

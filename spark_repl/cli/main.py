@@ -31,6 +31,7 @@ _RUN = {
     "verify": "verify_command.verify",
     "status": "status_command.show_status",
     "report": "status_command.report",
+    "cut head": "cut_command.print_head",
     "cut list": "cut_command.list_cuts",
     "cut show": "cut_command.show_cut",
     "cut pin": "cut_command.pin_cut",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ..table.control_snapshot import Row
-    from ..table.cut import Cut
+    from ..table.cut import Cut, TableVersion
 
 
 # No server's UUID, and no pinned name, begins like a date.
@@ -64,22 +64,7 @@ class CutReader:
     def table(self, name: str) -> DataFrame:
         """Return ``db.table`` as it was at the cut. Raise ConfigError if the cut has no such table,
         or has it in quarantine."""
-        version = self._tables.get(name)
-        if waiting := self._cut.waiting.get(name):
-            raise ConfigError(
-                f"the cut does not show {name}, which waits for a copy since {waiting.since}:"
-                f" {waiting.reason}",
-                hint="take a cut from before that, or one that shows the copy",
-            )
-        if version is None:
-            raise ConfigError(
-                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._tables)}"
-            )
-        if (quarantine := self._cut.quarantined.get(name)) and not self._quarantined:
-            raise ConfigError(
-                f"{name} is in quarantine at the cut since {quarantine.since}: {quarantine.reason}",
-                hint="cut(..., quarantined=True) reads it as it was before; or take an earlier cut",
-            )
+        version = table_at(self._cut, name, quarantined=self._quarantined)
         frame = self._load(self._layout.table(version.path), version.version)
         return self._own(name, frame) if name in self._shards else frame
 
@@ -92,13 +77,8 @@ class CutReader:
         """Return the rows of this channel's shards, of a table that other channels feed also."""
         from pyspark.sql.functions import col
 
-        shared = shared_tables(Control(Layout(self._layout.target).control))
-        if (recorded := shared.get(fold(name))) is None:
-            raise TargetError(
-                "what tells the channels' rows apart is not on record any more", table=name,
-                hint="put the control table of the target's first channel back as it was",
-            )  # fmt: skip
-        return frame.where(col(quoted(recorded.column)).isin(self._shards[name]))
+        column = shard_column(self._layout, name)
+        return frame.where(col(quoted(column)).isin(self._shards[name]))
 
     def _load(self, folder: str, version: int) -> DataFrame:
         """Return a version, even of a cut that was pinned for longer than Delta lets a version be
@@ -176,6 +156,38 @@ class CutReader:
         ``_at(gtid_executed)``, ``_at_time(moment)``, ``_at_position(position)``. Return the names.
         Raise TargetError if two would have one name."""
         return create_history_views(self.histories, self._tables, prefix)
+
+
+def table_at(cut: Cut, name: str, *, quarantined: bool = False) -> TableVersion:
+    """Return the path and version of ``db.table`` at a cut. Raise ConfigError if the cut has no
+    such table, or has it in quarantine, unless ``quarantined``."""
+    tables = reader_tables(cut)
+    if waiting := cut.waiting.get(name):
+        raise ConfigError(
+            f"the cut does not show {name}, which waits for a copy since {waiting.since}:"
+            f" {waiting.reason}",
+            hint="take a cut from before that, or one that shows the copy",
+        )
+    if name not in tables:
+        raise ConfigError(f"the cut has no table {name!r}", hint=f"it has: {', '.join(tables)}")
+    if (quarantine := cut.quarantined.get(name)) and not quarantined:
+        raise ConfigError(
+            f"{name} is in quarantine at the cut since {quarantine.since}: {quarantine.reason}",
+            hint="cut(..., quarantined=True) reads it as it was before; or take an earlier cut",
+        )
+    return tables[name]
+
+
+def shard_column(layout: Layout, name: str) -> str:
+    """Return the column that has the shards of a table that several channels feed. Raise
+    TargetError if it is not recorded."""
+    shared = shared_tables(Control(Layout(layout.target).control))
+    if (recorded := shared.get(fold(name))) is None:
+        raise TargetError(
+            "what tells the channels' rows apart is not on record any more", table=name,
+            hint="put the control table of the target's first channel back as it was",
+        )  # fmt: skip
+    return recorded.column
 
 
 def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:
