@@ -44,7 +44,7 @@ from .alteration import Altered, CarriedColumn
 from .altered_keys import altered_foreign_keys, altered_keys, without_inline_keys
 from .altered_partitions import altered_partitions
 from .column_actions import PendingColumn, apply_column_actions
-from .column_source import origins
+from .column_source import column_sources
 from .rename import rename
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _alter(
     if not is_text(after):
         raise StatementError("the statement is not text in its client's character set")
     copies = copies_rows(alteration, entries, keyed.columns, session)
-    origin = origins(entries, keyed.columns, session, converts=converts, copies=copies)
+    origin = column_sources(entries, keyed.columns, session, converts=converts, copies=copies)
     return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
 
 

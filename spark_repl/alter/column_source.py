@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..convert.to_json import normal_json
 from ..errors import NotComputed
 from ..expressions.collations import compared, compares_nothing
-from ..expressions.expression_reader import read
+from ..expressions.expression_reader import read_expression
 from ..expressions.resolution import resolved
 from ..sql.default_clause import NOT_KNOWN, Default, constant, is_moment
 from ..sql.default_literals import normalize
@@ -46,7 +46,7 @@ _IN_PLACE = (
 )
 
 
-def origins(
+def column_sources(
     entries: Sequence[PendingColumn],
     columns: Sequence[Column],
     session: Session,
@@ -247,7 +247,7 @@ class _Origins:
         virtual = self._columns[i].generated.endswith("VIRTUAL")
         everything = set(range(len(self._columns)))
         try:
-            if compares_nothing(read(expression, mode)):
+            if compares_nothing(read_expression(expression, mode)):
                 return set()
             return compared(
                 resolved(expression, mode, self._columns, i, self._session, virtual=virtual)

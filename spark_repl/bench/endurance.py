@@ -42,7 +42,7 @@ from ..observe.status.status import status
 from ..position import RelayPosition
 from ..relay.index import build_index
 from ..relay.log import open_log
-from ..runtime.object_store import canonical, is_remote
+from ..runtime.target_uri import canonical, is_remote
 from .memory import Memory
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import numpy as np
 from ..relay.end_watch import EndWatch
 from ..relay.index import TransactionIndex, build_index
 from ..relay.log import read_while_purged
-from ..relay.published import End, read_end
+from ..relay.published_end import End, read_end
 
 _WAIT_S = 0.5
 _READY = "ready"

@@ -18,7 +18,7 @@ from ..errors import ConfigError, SetupError, SourceError
 from ..receiver.receiver import Receiver
 from ..relay.index import build_index
 from ..relay.log import open_log
-from ..relay.published import read_end
+from ..relay.published_end import read_end
 from ..runtime.spark_session import build_session
 from ..service.channel_run import announce
 from ..service.supervisor import Supervisor, wait_for_log

@@ -27,7 +27,7 @@ from ..errors import ConfigError, SchemaError, SparkReplError
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filters, names_of
 from ..rules.table_rules import TableRules
-from ..runtime.object_store import is_remote
+from ..runtime.target_uri import is_remote
 from ..source.account import mask_key, password_of, tls_of
 from ..sql.policy import Policies
 from ..tables.case_folding import fold

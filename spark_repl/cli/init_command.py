@@ -20,7 +20,7 @@ from ..config import Config, toml
 from ..config.relative_paths import command_beside, written_beside
 from ..copy.survey import Survey, survey
 from ..errors import ConfigError
-from ..runtime.private_files import opener
+from ..runtime.private_files import private_opener
 from .config_command import tell
 from .output import emit
 
@@ -225,7 +225,7 @@ def write(file: str, text: str, *, force: bool) -> None:
     part = f"{file}.{uuid.uuid4().hex}.part"
     try:
         try:
-            with open(part, "x", encoding="utf-8", opener=opener) as stream:
+            with open(part, "x", encoding="utf-8", opener=private_opener) as stream:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())

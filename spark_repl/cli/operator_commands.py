@@ -17,7 +17,7 @@ from ..binlog.events.xid import Xid
 from ..control.records.channel_reset import plan_all, plan_tables, reset_all, reset_tables
 from ..control.records.channels import check_unowned, opened
 from ..control.records.operator_decisions import SKIP, XA, decide, skipped, xa_decisions
-from ..control.records.skips import check_absent
+from ..control.records.skips import check_skip
 from ..delta.store.remover import Remover
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
@@ -41,7 +41,7 @@ def skip(options: argparse.Namespace) -> int:
         raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
     at = channel_of(options)
     control = at.control
-    check = partial(check_absent, control, at.layout, gtids)
+    check = partial(check_skip, control, at.layout, gtids)
     decide(control, SKIP, {}, check=check, gtid_executed=str(gtids))
     emit({"skipped": str(skipped(control))}, options.json)
     return 0

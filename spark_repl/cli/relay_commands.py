@@ -14,7 +14,7 @@ from ..relay.lease import Lease
 from ..relay.log import read_while_purged
 from ..relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from ..runtime.user_cache import cache_index_folder
-from ..sql.shown_text import without_secrets
+from ..sql.redaction import redact_secrets
 from .command_target import channel_of
 from .output import emit, print_table
 
@@ -48,7 +48,7 @@ def dump_relay(options: argparse.Namespace) -> int:
     """Print each event. Return 1 if a checksum is wrong."""
     damaged, lease = False, Lease()
     relay, _ = read_while_purged(options.dir, lambda log: lease.hold(log, 0))
-    for line in dump(relay, lease=lease, show=without_secrets):
+    for line in dump(relay, lease=lease, show=redact_secrets):
         damaged |= line.info.startswith(WRONG_CHECKSUM)
         if options.json:
             print(json.dumps(asdict(line), default=str))

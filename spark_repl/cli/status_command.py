@@ -23,7 +23,7 @@ from ..observe.status.status import status
 from ..observe.web.lag_history import lag_history
 from ..observe.web.page import page
 from ..receiver.report import read_report
-from ..runtime.private_files import opener
+from ..runtime.private_files import private_opener
 from .command_target import channel_of, target_of
 from .error_report import pasteable
 from .output import emit
@@ -117,7 +117,7 @@ def report(options: argparse.Namespace) -> int:
     text = page(status(target, relay, state_path, at=at), lag_history(at.control), live=False)
     work = Path(f"{options.out}.{os.getpid()}")
     try:
-        with open(work, "w", encoding="utf-8", opener=opener) as file:
+        with open(work, "w", encoding="utf-8", opener=private_opener) as file:
             file.write(text)
         os.replace(work, options.out)
     except OSError as error:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..binlog.charsets.charset import TEXT_ERRORS_HINT
 from ..binlog.types.forms import USUAL, Forms
 from ..binlog.types.text_values import gather
-from ..decode.added_columns import copied_from
+from ..decode.metadata_values import metadata_of_copy
 from ..decode.target_rows import target_rows
 from ..delta.files.delta_columns import Columns, write_file
 from ..delta.store.storage import remove
@@ -180,7 +180,7 @@ def copied_rows(
     read = pa.RecordBatch.from_arrays(arrays, names=names)
     if target.row_filter:
         read = read.filter(pa.array(_passes(target, columns, arrays, forms)))
-    extra = copied_from(logged, gtid_executed, len(read))
+    extra = metadata_of_copy(logged, gtid_executed, len(read))
     rows = target_rows(read, logged, target, key, extra)
     return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema()), replaced
 

@@ -57,7 +57,7 @@ from ..source.grants import EVERYTHING, grant
 from ..source.source_check import check_source
 from ..tables.case_folding import check_columns, fold
 from ..write.shared.shard_tables import check_alike
-from ..write.tables.table_options import TableOptions
+from ..write.tables.target_options import TargetOptions
 from .copy_chunk import patiently
 from .privileges import check_privileges
 from .source_tables import ListedTable, chunk_ends, list_tables, needs_view, refuse_diffs
@@ -162,7 +162,7 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
 
     recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
-    system_time_zone.record(control, copy.system_time_zone)
+    system_time_zone.record_time_zone(control, copy.system_time_zone)
     record_copy(control, copy, checks)
 
 
@@ -392,7 +392,7 @@ def target_shapes(
 ) -> list[TargetTable]:
     """Return the source's tables as the target is to store them. Raise SettingError for one table
     that ``[[tables]]`` does not fit, ConfigError with all faults for several."""
-    columns, forms = ColumnRules(rules), TableOptions.of(config).forms
+    columns, forms = ColumnRules(rules), TargetOptions.of(config).forms
     shapes: list[TargetTable] = []
     faults = list[SettingError]()
     for table in tables:

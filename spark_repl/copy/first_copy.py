@@ -43,7 +43,7 @@ from ..runtime.threads import Pool
 from ..source.connection import DumpConnection, connect
 from ..write.files.commit import check_files
 from ..write.tables.table_metadata import copies_of
-from ..write.tables.table_options import TableOptions
+from ..write.tables.target_options import TargetOptions
 from ..write.tables.tracking import Tracking
 from .copy_chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .privileges import lock_hint
@@ -109,7 +109,7 @@ class FirstCopy:
         self.layout = layout_of(config)
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
-        options = TableOptions.of(config)
+        options = TargetOptions.of(config)
         self._delta, self.config = TableLog(), config
         self._mask_key = options.columns.key
         self._filters = ReplicationFilters.of(config)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..apply.start.repair_rows import RowsToRepair
 from ..binlog.types.forms import Forms
-from ..decode.added_columns import deleted_from
+from ..decode.metadata_values import metadata_of_deletions
 from ..errors import RowsOutdated, RowsRefused
 from ..gtid import GtidSet
 from ..rules.column_rules import ColumnRules
@@ -108,7 +108,7 @@ def stage_gone(task: _Gone) -> Part:
     gone = ~np.isin(keys.column(KEY).to_numpy(), task.source_keys)
     rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
     key, arrays = task.definition.primary_key, list[Any]()
-    extra = deleted_from(task.definition.source, task.gtid_executed, rows.num_rows)
+    extra = metadata_of_deletions(task.definition.source, task.gtid_executed, rows.num_rows)
     for number, column in enumerate(task.definition.columns):
         if number in key:
             arrays.append(rows.column(str(key.index(number))).cast(column.arrow_type))

@@ -42,7 +42,7 @@ from ..observe.reports.applier_status import read_applier_status
 from ..receiver.report import has_received
 from ..relay.file_list import replace_file
 from ..runtime.companion import Companion
-from ..runtime.private_files import make_folder
+from ..runtime.private_files import make_private_folder
 from ..runtime.retry import disk_full, first_line, temporary
 from ..runtime.starting_session import built
 from ..runtime.workers import Workers
@@ -78,7 +78,7 @@ _LOG_S = 10.0
 def ask(config: Config, tables: tuple[str, ...]) -> str:
     """Leave a copy request for the applier that owns the target; return the request's name."""
     folder = Path(layout_of(config).requests)
-    make_folder(folder)
+    make_private_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}.json"
     request = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
     replace_file(folder / name, request.encode())

@@ -16,7 +16,7 @@ import pyarrow as pa
 from .. import formats
 from ..errors import FormatError
 from ..relay.file_list import replace_file
-from ..runtime.private_files import make_folder
+from ..runtime.private_files import make_private_folder
 
 if TYPE_CHECKING:
     from ..tables.target_table import TargetTable
@@ -79,7 +79,7 @@ def key_types(definition: TargetTable) -> tuple[str, ...]:
 
 def leave(folder: Path, request: RepairRequest) -> str:
     """Leave the request in the folder that the target's owner reads; return its name."""
-    make_folder(folder)
+    make_private_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}{_SUFFIX}"
     replace_file(folder / name, request.to_bytes())
     return name

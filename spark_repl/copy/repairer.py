@@ -25,7 +25,7 @@ from ..errors import (
     SourceLostError,
     Stopped,
 )
-from ..runtime.private_files import make_folder
+from ..runtime.private_files import make_private_folder
 from ..runtime.retry import until_stopped
 from ..runtime.workers import Workers
 from .read_repair_rows import read
@@ -144,7 +144,7 @@ def last_cut(control: Control) -> Cut:
 def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> RepairResult:
     """Return the outcome of a request. Its staged files are in a folder beside it until then."""
     folder = request.with_suffix(READ)
-    make_folder(folder)
+    make_private_folder(folder)
     table, keys = "", 0
     try:
         wanted = RepairRequest.read(request)

@@ -18,8 +18,8 @@ from ..binlog.charsets.charset import KEY_TEXT_HINT, TEXT_ERRORS_HINT
 from ..binlog.events.grammar import read_uint
 from ..binlog.json.variant_text import text_to_variant
 from ..binlog.kernels.jit import jit
-from ..binlog.rows.twins import has_second_forms, refuse_second_forms
-from ..binlog.types import nested, text_values
+from ..binlog.rows.equal_values import has_second_forms, refuse_second_forms
+from ..binlog.types import geometry_vector, text_values
 from ..binlog.types.civil_calendar import ZERO_DATES_HINT
 from ..binlog.types.column_values import Values
 from ..binlog.types.forms import USUAL, Forms
@@ -216,9 +216,9 @@ def _other(column: Column, values: Values, forms: Forms) -> pa.Array:
     if column.type == _T.BIT:
         return _bit(column, values)
     if column.type == _T.GEOMETRY:
-        return nested.geometry(column, values)
+        return geometry_vector.geometry(column, values)
     if column.type == _T.VECTOR:
-        return nested.vector(values)
+        return geometry_vector.vector(values)
     if column.form == Form.VARIANT:
         return text_to_variant(values)
     texts = text_values.gather(values, pa.string())

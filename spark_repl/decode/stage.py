@@ -18,15 +18,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
+from ..binlog.rows.equal_values import has_equal_values
 from ..binlog.rows.partial_rows import PartialImages
-from ..binlog.rows.twins import has_twins
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from ..rules.row_filters import check_row_filter
 from ..tables.table_definition import SYSTEM_SCHEMAS
-from .added_columns import changed_by
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
 from .key_hash import hash_binary
+from .metadata_values import metadata_of_changes
 from .renamed_tables import RenamedTables
 from .spans import read_task
 from .staged import Part, SplitTables, Staged, StageTask, same_shape
@@ -198,7 +198,7 @@ class _Output:
             "diffs": pa.nulls(len(count), pa.binary()),
         }
         # Without removed rows, equal rows of different bytes may as well be separate entries.
-        twins = bool((count < 0).any()) and has_twins(images.definition, self.task.forms)
+        twins = bool((count < 0).any()) and has_equal_values(images.definition, self.task.forms)
         for number, chosen in self._shards(extra["key"], whole=twins):
             last = by_key.last[chosen]
             rows = self._decode(images, entries[last], positions[last])
@@ -243,7 +243,7 @@ class _Output:
             target = self.task.target(images.definition)
             if target is None:
                 return rows
-            extra = changed_by(target, images, entries, positions, self.task.commits)
+            extra = metadata_of_changes(target, images, entries, positions, self.task.commits)
             return target_rows(rows, images.definition, target, self.task.columns.key, extra)
         except DecodeError as error:
             _hide(error, self.task.target(images.definition))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
 from ..position import OFFSET_BITS, OFFSET_MASK
-from ..relay.split import Piece, open_pieces, size_of
+from ..relay.split_transactions import Piece, open_pieces, size_of
 from ..rules.column_rules import ColumnRules
 from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..tables.source_table import SourceTable
     from ..tables.target_table import TargetTable
-    from .added_columns import Commits
+    from .metadata_values import Commits
 
 Longs = npt.NDArray[np.int64]
 
@@ -195,7 +195,7 @@ class Part:
 
     ``whole``: rows move between keys, or have no key, so one task has to see all shards of the
     table. ``asks``: the outcome depends on the target's rows as well (``write.rows.key_changes``).
-    ``twins``: rows of different bytes may be equal values (``binlog.rows.twins``).
+    ``twins``: rows of different bytes may be equal values (``binlog.rows.equal_values``).
     """
 
     table: str

@@ -22,7 +22,7 @@ from ..convert.type_change import TypeChange, TypeFamily, family_of
 from ..errors import NotComputed
 from ..sql.charsets import WIDE, collation
 from ..tables.column import BINARY, Column, ColumnType, Form
-from .encoding import encoded
+from .hash_functions import encoded
 from .json_functions import number_of
 from .value_type import MIXED, TEMPORAL, UNKNOWN, Node, ResultType, ValueType, uncertain
 

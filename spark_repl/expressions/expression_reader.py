@@ -28,7 +28,7 @@ _BITS = (("|",), ("&",), ("<<", ">>"), ("+", "-"), ("*", "/", "%"), ("^",))
 _SUMS, _PRODUCTS = 3, 4
 
 
-def read(text: str, sql_mode: int | None) -> Syntax:
+def read_expression(text: str, sql_mode: int | None) -> Syntax:
     """Parse ``text``, the content of the parentheses after AS or DEFAULT. ``sql_mode`` is the mode
     of the session that wrote it. If it is None (not known), the text must mean the same in every
     mode. Raise NotComputed if it does not, or if it is not understood."""

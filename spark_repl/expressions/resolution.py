@@ -14,7 +14,7 @@ from ..sql.new_columns import same_type
 from ..sql.session import TIME_TRUNCATE_FRACTIONAL
 from ..tables.column import ColumnType
 from .assignment import check
-from .expression_reader import read
+from .expression_reader import read_expression
 from .functions import build
 from .input_rows import type_of
 from .literals import literal
@@ -46,7 +46,7 @@ def resolved(
     in ``expression_reader.read``; ``virtual`` is set for a generated column that is not stored.
     Raise NotComputed."""
     try:
-        syntax, resolver = read(text, sql_mode), _Resolver(columns, session, virtual)
+        syntax, resolver = read_expression(text, sql_mode), _Resolver(columns, session, virtual)
         if (copied := resolver.copied(syntax, columns[target])) is not None:
             return copied
         node = resolver.node(syntax)
@@ -62,7 +62,7 @@ def resolved(
 def row_wise(text: str, sql_mode: int | None, columns: Sequence[Column], session: Session) -> Node:
     """Return an expression of a row's values that belongs to no column. Its values must not depend
     on the reader's time zone. Raise NotComputed."""
-    node = _Resolver(columns, session, True, collates=True).node(read(text, sql_mode))
+    node = _Resolver(columns, session, True, collates=True).node(read_expression(text, sql_mode))
     _check_modes(node, session)
     return node
 

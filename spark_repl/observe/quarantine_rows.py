@@ -27,8 +27,8 @@ from ..errors import SparkReplError
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.record import RECORD
-from ..runtime.object_store import is_remote
-from ..runtime.private_files import opener
+from ..runtime.private_files import private_opener
+from ..runtime.target_uri import is_remote
 from ..write.tables.table_metadata import DEFINITION, defined
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _local_file(path: str) -> Iterator[str]:
         return
     with TemporaryDirectory(prefix="spark_repl-") as folder:
         copied = os.path.join(folder, "events")
-        with storage.open_input(path) as source, open(copied, "wb", opener=opener) as out:
+        with storage.open_input(path) as source, open(copied, "wb", opener=private_opener) as out:
             shutil.copyfileobj(source, out)
         yield copied
 

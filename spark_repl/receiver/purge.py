@@ -16,8 +16,8 @@ from ..errors import ConfigError, LogError
 from ..relay.file_list import NAME as LIST
 from ..relay.file_list import FileList, file_name, locked, read_list, write_list
 from ..relay.lease import readers, unread
-from ..relay.published import NAME as END
-from ..relay.published import read_end
+from ..relay.published_end import NAME as END
+from ..relay.published_end import read_end
 from .recovery import numbers_in, writing
 
 _DECIDING = "relay.purge.lock"

@@ -35,7 +35,7 @@ from .writer import Limits, RelayWriter
 
 if TYPE_CHECKING:
     from ..config import Config, Source
-    from ..relay.published import End
+    from ..relay.published_end import End
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.file_head import RelayFile, read_head
 from ..relay.file_list import STEM, FileList, file_name, locked, read_list, write_list
-from ..relay.published import End, read_end
+from ..relay.published_end import End, read_end
 from ..relay.source_places import unwrapped
 from ..runtime.part_files import remove_dead_parts
 from .own_events import log_id_of

@@ -15,8 +15,8 @@ from .. import formats
 from ..errors import FormatError, SparkReplError
 from ..gtid import GtidSet
 from ..position import RelayPosition
-from ..relay.published import read_end
-from ..runtime.private_files import opener
+from ..relay.published_end import read_end
+from ..runtime.private_files import private_opener
 
 if TYPE_CHECKING:
     from ..source.connection import Server
@@ -78,7 +78,7 @@ class Report:
         text = formats.stamp(json.dumps(columns), _FORMAT)
         part, path = self.folder / f"{NAME}.{os.getpid()}.part", self.folder / NAME
         try:
-            with open(part, "w", encoding="utf-8", opener=opener) as file:
+            with open(part, "w", encoding="utf-8", opener=private_opener) as file:
                 file.write(text)
             part.replace(path)
         except OSError:  # a full disk: overwrite the previous report, which has its space

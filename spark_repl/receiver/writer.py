@@ -2,7 +2,7 @@
 
 A folder has one writer, which holds a lock file. The writer publishes only ends of whole
 transactions, and only after their bytes are on disk. Readers of other processes may then read up to
-there (``relay.published``). A transaction never spans two files.
+there (``relay.published_end``). A transaction never spans two files.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..relay.file_head import RelayFile
 from ..relay.file_list import FileList, file_name, locked, read_list, sync_folder, write_list
 from ..relay.file_transactions import begin, extend
 from ..relay.log import RelayLog
-from ..relay.published import End, EndWriter
+from ..relay.published_end import End, EndWriter
 from ..relay.source_places import unwrapped
-from ..runtime.private_files import FILE_MODE, make_folder
+from ..runtime.private_files import FILE_MODE, make_private_folder
 from ..runtime.threads import Pool
 from .own_events import file_head, normal, own_rotate, source_head
 from .recovery import Recovered, known_end, numbers_in, recover, writing
@@ -90,7 +90,7 @@ class RelayWriter:
 
     def __enter__(self) -> RelayWriter:
         """Recover the log. Raise LogError (another writer, damage, not our folder)."""
-        make_folder(self.folder)
+        make_private_folder(self.folder)
         self._stack.enter_context(writing(self.folder))
         recovered = recover(self.folder)
         if recovered is not None:

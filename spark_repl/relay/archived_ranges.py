@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import formats
-from ..runtime.private_files import opener
+from ..runtime.private_files import private_opener
 from .file_list import file_name
 
 SUFFIX = ".archived"
@@ -78,7 +78,7 @@ def begin_record(
     """Replace a log file's record by one with these chunks, in one step."""
     path = record_path(folder, file_no)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with open(part, "wb", opener=opener) as stream:
+    with open(part, "wb", opener=private_opener) as stream:
         stream.write(os.fsencode(f"{_TITLE}{objects}\n"))
         stream.write(b"".join(map(_line, chunks)))
     part.replace(path)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .published import NAME
+from .published_end import NAME
 
 _MODIFY, _ATTRIB, _CREATE = 0x2, 0x4, 0x100
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC

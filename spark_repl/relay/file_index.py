@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..errors import LogError
-    from .split import Open
+    from .split_transactions import Open
 
 
 Place = tuple[str, int, int]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .. import formats
 from ..errors import LogError
-from ..runtime.private_files import FILE_MODE, opener
+from ..runtime.private_files import FILE_MODE, private_opener
 
 NAME = "relay.index"
 STEM = "relay"
@@ -77,7 +77,7 @@ def write_list(folder: Path, files: FileList) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Replace a file, durably: readers see the old content or the new one, also after a crash."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with open(part, "wb", opener=opener) as stream:
+    with open(part, "wb", opener=private_opener) as stream:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())

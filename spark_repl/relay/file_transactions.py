@@ -49,7 +49,7 @@ from ..errors import DecodeError, LogError
 from ..position import OFFSET_BITS, RelayPosition
 from .file_index import FileIndex, GrowingRecords
 from .record import RECORD
-from .split import Open, follow, open_pieces, size_of
+from .split_transactions import Open, follow, open_pieces, size_of
 
 if TYPE_CHECKING:
     from .file_head import RelayFile

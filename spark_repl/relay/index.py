@@ -16,12 +16,12 @@ from ..binlog.events.transaction import Stop
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS, RelayPosition
-from ..runtime.private_files import make_folder
+from ..runtime.private_files import make_private_folder
 from .file_index import SUFFIX, forget_others, forget_pages, load, store
 from .file_transactions import begin, extend, number_of
 from .record import RECORD
-from .repeated import unrepeated
-from .split import Open, left_open, lost_part, size_of
+from .repeated_transactions import without_repeated
+from .split_transactions import Open, left_open, lost_part, size_of
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
@@ -162,7 +162,7 @@ def build_index(
     in the last file's tail. With ``up_to_damage`` the index ends before the damage; the caller
     raises its ``damage`` after it has applied everything before.
     """
-    make_folder(index_dir)
+    make_private_folder(index_dir)
     if previous is None or not previous.files or previous.files[0].number != log.files[0].number:
         forget_others(Path(index_dir), {file.name for file in log.files})
     before = {index.number: index for index in previous.files} if previous else {}
@@ -206,7 +206,7 @@ def file_indexes(
         if before:
             _require_continuity(log, before[-1], file)
         if log.end is None:
-            index = unrepeated(log, before, index)
+            index = without_repeated(log, before, index)
         if not growing:
             index = with_open(log, file, index)
         yield index

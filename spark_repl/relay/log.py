@@ -28,7 +28,7 @@ from ..position import MAX_FILE_NO, RelayPosition
 from .file_head import FileHead, RelayFile, events, head_complete, read_head
 from .file_list import NAME as INDEX
 from .file_list import log_id_line
-from .published import End, is_followed, read_end
+from .published_end import End, is_followed, read_end
 
 _SUFFIX = re.compile(r"(.+)\.(\d+)")
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)

@@ -11,7 +11,7 @@ from ..binlog.events.event import Query, parse_header, parse_query
 from ..binlog.events.payload import Payload
 from ..binlog.events.windows import windows
 from ..errors import LogError
-from .split import Piece, open_pieces
+from .split_transactions import Piece, open_pieces
 
 # Enough of a compressed transaction for what mostly stands at its beginning.
 _WINDOW_BYTES = 1 << 12

@@ -28,7 +28,7 @@ from ..source.dump import has_checksum
 from .file_transactions import extend
 from .index import index_of_file
 from .log import RelayLog, split_name
-from .split import is_split
+from .split_transactions import is_split
 
 if TYPE_CHECKING:
     from .file_head import RelayFile

@@ -27,7 +27,7 @@ from .file_transactions import begin, extend
 from .index import with_open
 from .lease import Lease
 from .record import gtid_text
-from .split import Open, lost_part
+from .split_transactions import Open, lost_part
 
 if TYPE_CHECKING:
     from .file_head import RelayFile

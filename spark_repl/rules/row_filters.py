@@ -36,7 +36,7 @@ from ..errors import (
 from ..expressions.coercions import truth
 from ..expressions.collations import compared
 from ..expressions.evaluation import evaluate
-from ..expressions.expression_reader import read
+from ..expressions.expression_reader import read_expression
 from ..expressions.input_rows import InputRows
 from ..expressions.resolution import row_wise
 from ..sql.new_columns import same_collation, same_type
@@ -134,7 +134,7 @@ def fault(text: str) -> str:
     is."""
     try:
         _check_words(text)
-        names = names_in(read(text, _SQL_MODE))
+        names = names_in(read_expression(text, _SQL_MODE))
     except (NotComputed, StatementError) as error:
         return str(error) if isinstance(error, NotComputed) else error.message
     except RecursionError:
@@ -251,7 +251,7 @@ def _other_values(old: Column, new: Column, *, written: bool, compares: bool) ->
 
 def names_of(text: str) -> list[str]:
     """Return the names of the columns that an expression without ``fault`` reads."""
-    return sorted(names_in(read(text, _SQL_MODE)))
+    return sorted(names_in(read_expression(text, _SQL_MODE)))
 
 
 def names_in(syntax: Syntax) -> set[str]:

@@ -1,135 +1,239 @@
-"""Object stores: which URIs a target may have, and the parts of one.
+"""ObjectStore: objects on S3, Google Cloud Storage, Azure Blob and ADLS Gen2, or in memory for
+tests, through obstore.
 
-``store_clients`` has the clients of each store, with credentials from the environment.
+An object becomes visible as a whole, and durable, when its writer closes it. A store has no
+folders: a folder exists while there is an object below it. Tools put empty objects in place of
+folders; they do not count.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import os
-import re
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from ..config.relative_paths import NO_FOLDER
-from ..errors import ConfigError
+import obstore
 
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_GCS_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-_CONTAINER = re.compile(r"([a-z0-9][a-z0-9-]{1,61}[a-z0-9])(?:@([a-z0-9]{3,24})\.(.+))?")
-_AZURE_HOSTS = ("dfs.core.windows.net", "blob.core.windows.net")
-# delta-rs decodes percent signs, panics at some of the others, and takes a backslash for a slash.
-_UNREADABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]^|\x00-\x1f\x7f]")
-_REMOTE = ("s3a://", "gs://", "abfss://", "memory://")
+from .object_store_errors import translated_errors
+from .store import StoredFile
+from .store_clients import client_of
 
-_STATE = {"gs": "gs", "abfss": "az"}
+if TYPE_CHECKING:
+    from types import TracebackType
 
-_PLACES = {
-    **dict.fromkeys(("s3", "s3a"), "s3://bucket/prefix"),
-    **dict.fromkeys(("gs", "gcs"), "gs://bucket/prefix"),
-    **dict.fromkeys(
-        ("abfss", "abfs", "wasbs", "wasb", "az", "azure"),
-        "abfss://container@account.dfs.core.windows.net/prefix",
-    ),
-}
-"""by scheme, how a place there is written"""
+    from obstore import ObjectMeta
+
+_ID = "sparkreplput"
+"""name of an object's attribute by which its writer is recognised; Azure takes letters only"""
+_AHEAD_BYTES = 1 << 20
+"""read in one request where less was asked for"""
+_PART_BYTES = 10 << 20
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path is a URI of an object store, as ``canonical`` makes it."""
-    return path.startswith(_REMOTE)
+class ObjectStore:
+    """A ``Store`` whose paths are URIs."""
+
+    def read(self, path: str) -> bytes:
+        client, key = client_of(path)
+        with translated_errors(path):
+            return obstore.get(client, key).bytes().to_bytes()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        client, key = client_of(path)
+        with translated_errors(path):
+            return obstore.get_range(client, key, start=start, length=length).to_bytes()
+
+    def open_input(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, io.BufferedReader(self.open_parquet(path), _AHEAD_BYTES))
+
+    def open_parquet(self, path: str) -> ObjectInput:
+        """Open an object whose ranges are read as they are asked for, none ahead."""
+        return ObjectInput(path, self.stat(path).size)
+
+    def open_output(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, ObjectOutput(path))
+
+    def put(self, path: str, content: bytes) -> None:
+        client, key = client_of(path)
+        with translated_errors(path):
+            obstore.put(client, key, content)
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """The store's own condition decides. obstore repeats a request whose answer was lost; the
+        store then answers that the object exists, and the object's id tells whether it is ours."""
+        client, key = client_of(path)
+        own = uuid.uuid4().hex
+        try:
+            with translated_errors(path):
+                obstore.put(client, key, content, mode="create", attributes={_ID: own})
+        except FileExistsError:
+            with translated_errors(path):
+                attributes = obstore.get(client, key).attributes
+            if attributes.get(_ID) != own:
+                raise
+
+    def stat(self, path: str) -> StoredFile:
+        client, key = client_of(path)
+        with translated_errors(path):
+            return _entry(obstore.head(client, key))
+
+    def exists(self, path: str) -> bool:
+        client, key = client_of(path)
+        try:
+            if key:
+                self.stat(path)
+                return True
+        except FileNotFoundError:
+            pass
+        with translated_errors(path):
+            pages = obstore.list(client, f"{key}/" if key else None)
+            return any(meta["size"] for page in pages for meta in page)
+
+    def names(self, folder: str) -> list[str]:
+        client, key = client_of(folder)
+        with translated_errors(folder):
+            listing = obstore.list_with_delimiter(client, f"{key}/")
+        paths = [*listing["common_prefixes"], *(meta["path"] for meta in listing["objects"])]
+        return [path[len(key) + 1 :] for path in paths]
+
+    def entries(self, folder: str) -> dict[str, StoredFile]:
+        """Return the objects right below a folder, by name."""
+        client, key = client_of(folder)
+        with translated_errors(folder):
+            objects = obstore.list_with_delimiter(client, f"{key}/")["objects"]
+        return {meta["path"][len(key) + 1 :]: _entry(meta) for meta in objects}
+
+    def names_after(self, folder: str, name: str) -> list[str]:
+        """A request for each thousand objects that come after the name, at any depth."""
+        client, key = client_of(folder)
+        with translated_errors(folder):
+            pages = obstore.list(client, f"{key}/", offset=f"{key}/{name}")
+            below = [meta["path"][len(key) + 1 :] for page in pages for meta in page]
+        return sorted(path for path in below if "/" not in path)
+
+    def walk(self, folder: str) -> Iterator[tuple[str, StoredFile]]:
+        client, key = client_of(folder)
+        pages = iter(obstore.list(client, f"{key}/"))
+        while True:
+            with translated_errors(folder):
+                page = next(pages, None)
+            if page is None:
+                return
+            for meta in page:
+                if meta["size"]:
+                    yield meta["path"][len(key) + 1 :], _entry(meta)
+
+    def remove(self, path: str) -> None:
+        client, key = client_of(path)
+        with translated_errors(path):
+            obstore.delete(client, key)
+
+    def remove_folder(self, folder: str) -> None:
+        client, key = client_of(folder)
+        with translated_errors(folder):
+            for page in obstore.list(client, f"{key}/"):
+                obstore.delete(client, [meta["path"] for meta in page])
 
 
-def canonical(path: str) -> str:
-    """Return the path in the one form that is used everywhere, which every writer and Spark know:
-    absolute, ``s3a://bucket/prefix``, ``gs://bucket/prefix``, or
-    ``abfss://container@account.dfs.core.windows.net/prefix``. Raises ConfigError for any other
-    path."""
-    uri = _URI.fullmatch(path)
-    if uri is None:
-        if named := NO_FOLDER.match(path):
-            raise ConfigError(
-                f"a target that begins with {named[0]} would be a folder of that name here",
-                file=path,
-                hint="give a folder, as /data/lake, or a URI, as s3://bucket/prefix",
-            )
-        return _readable(os.path.abspath(path), path)
-    scheme, rest = uri[1].lower(), uri[2]
-    if scheme == "file" and rest.startswith("/"):
-        return _readable(os.path.abspath(rest), path)
-    if scheme not in _PLACES:
-        raise ConfigError(
-            f"a target can't lie on {scheme}://",
-            file=path,
-            hint="give a folder, s3://, gs:// or abfss://; other stores only where they speak S3"
-            " (AWS_ENDPOINT_URL) or are mounted",
-        )
-    return _in_store(scheme, rest, path)
+class ObjectInput(io.RawIOBase):
+    """An object to read from any place: a request for each read."""
+
+    def __init__(self, path: str, size: int) -> None:
+        self._path, self._size, self._at = path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self._path)
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        rest = max(0, self._size - self._at)
+        length = rest if size is None or size < 0 else min(size, rest)
+        if not length:
+            return b""
+        client, key = client_of(self._path)
+        with translated_errors(self._path):
+            content = obstore.get_range(client, key, start=self._at, length=length).to_bytes()
+        self._at += len(content)
+        return content
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
 
-def _in_store(scheme: str, rest: str, given: str) -> str:
-    usual = _PLACES[scheme]
-    bucket, _, prefix = rest.partition("/")
-    parts = prefix.rstrip("/").split("/")
-    place = _place(scheme, bucket)
-    if place is None and "@" in rest:
-        raise ConfigError(
-            "a target's URI has no keys in it",
-            file=f"{scheme}://...@{rest.rpartition('@')[2]}",
-            hint=f"give {usual}, and the keys by the environment, as docs/clusters.md shows",
-        )
-    if place is None or not all(parts) or {".", ".."} & set(parts):
-        raise ConfigError("this is no place in a bucket", file=given, hint=f"give {usual}")
-    return _readable(f"{place}/{'/'.join(parts)}", given)
+class ObjectOutput:
+    """A new object: in one request if it is small, else in parts, several at once. It is there when
+    it is closed. If its context fails it never is, and its parts stay until the store removes them.
+
+    It is no ``io`` class: those close an object that is garbage-collected.
+    """
+
+    def __init__(self, path: str) -> None:
+        client, key = client_of(path)
+        self._path, self._written, self.closed = path, 0, False
+        with translated_errors(path):
+            self._writer = obstore.open_writer(client, key, buffer_size=_PART_BYTES)
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        return self._written
+
+    def write(self, content: Any) -> int:
+        with translated_errors(self._path):
+            self._writer.write(content)
+        size = memoryview(content).nbytes
+        self._written += size
+        return size
+
+    def flush(self) -> None:
+        """Do nothing: an object is there as a whole, or not at all."""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            with translated_errors(self._path):
+                self._writer.close()
+
+    def __enter__(self) -> ObjectOutput:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        self.closed = True
 
 
-def _place(scheme: str, bucket: str) -> str | None:
-    """Return the canonical URI of a bucket, None if that can't be one."""
-    if scheme in ("s3", "s3a"):
-        return f"s3a://{bucket}" if _BUCKET.fullmatch(bucket) else None
-    if scheme in ("gs", "gcs"):
-        return f"gs://{bucket}" if _GCS_BUCKET.fullmatch(bucket) else None
-    container = _CONTAINER.fullmatch(bucket)
-    if container is None or container[3] not in (None, *_AZURE_HOSTS):
-        return None
-    account = container[2] or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "")
-    return f"abfss://{container[1]}@{account}.{_AZURE_HOSTS[0]}" if account else None
-
-
-def _readable(place: str, given: str) -> str:
-    """Returns ``place``. Raises ConfigError when delta-rs would take another folder for it."""
-    if unreadable := _UNREADABLE.search(place):
-        raise ConfigError(
-            f"a target's path can't have {unreadable[0]!r} in it",
-            file=given,
-            hint="percent signs before two digits, [ ] ^ | \\ and control characters are not read"
-            " alike by all that write there; blanks and letters of any language are",
-        )
-    return place
-
-
-def parts_of(path: str) -> tuple[str, str, str]:
-    """Return scheme, bucket (Azure: container and account, as the URI has them) and key of a
-    canonical URI."""
-    scheme, _, rest = path.partition("://")
-    bucket, _, key = rest.partition("/")
-    return scheme, bucket, key
-
-
-def on_s3(path: str) -> bool:
-    """Return whether a target's path, canonical or as it was given, is on S3."""
-    return canonical(path).startswith("s3a://")
-
-
-def state_folder(path: str) -> str:
-    """Return a relative path of what belongs to a canonical URI: another one for each URI. Buckets
-    of S3 have three letters or more."""
-    scheme = parts_of(path)[0]
-    return key_of(path) if scheme == "s3a" else f"{_STATE[scheme]}/{key_of(path)}"
-
-
-def key_of(path: str) -> str:
-    """Return ``bucket/key`` of a canonical URI."""
-    return path.partition("://")[2]
-
-
-def bucket_of(path: str) -> str:
-    return parts_of(path)[1]
+def _entry(meta: ObjectMeta) -> StoredFile:
+    return StoredFile(meta["size"], meta["last_modified"].timestamp())

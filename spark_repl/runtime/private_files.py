@@ -7,12 +7,12 @@ import os
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 
-def opener(path: str, flags: int) -> int:
-    """Create a file that only its account can read, as ``opener`` of ``open``."""
+def private_opener(path: str, flags: int) -> int:
+    """Create a file that only its account can read, as ``private_opener`` of ``open``."""
     return os.open(path, flags, FILE_MODE)
 
 
-def make_folder(folder: str | os.PathLike[str]) -> None:
+def make_private_folder(folder: str | os.PathLike[str]) -> None:
     """Create a folder that only its account can read. Raise OSError.
 
     An existing folder keeps its mode, which a person may have chosen. Parent folders get the usual

@@ -65,7 +65,7 @@ _TEMPORARY_JAVA = re.compile(
     # what S3A says of an object store
     r"|Unable to execute HTTP request|AWSStatus5|AWSServiceIO|AWSClientIO|AWSRequestTimeout"
 )
-# Texts of delta-rs about an object store, without an errno; ours have one (store_errors).
+# Texts of delta-rs about an object store, without an errno; ours have one (object_store_errors).
 _TEMPORARY_STORE = re.compile(r"HTTP error|error sending request|\b(429|50[0234]) ")
 _FULL_JAVA = "No space left on device"
 

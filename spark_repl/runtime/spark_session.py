@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 
 from ..errors import SetupError
 from .java import archive, check_java, delta_jars, s3_jars, spark_home
-from .object_store import on_s3
 from .store_clients import spark_settings
+from .target_uri import on_s3
 
 _SETTINGS = {
     "spark.ui.enabled": "false",

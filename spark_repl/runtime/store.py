@@ -1,5 +1,5 @@
 """Store: the operations on files of a local disk or an object store. ``local_store`` and
-``remote_store`` implement them; one contract test runs over both, and over each object store.
+``object_store`` implement them; one contract test runs over both, and over each object store.
 
 Paths are absolute, or URIs as ``object_store.canonical`` returns them. A write is atomic: readers
 see the whole file or none, except through ``open_output`` on a local disk. Errors are Python's

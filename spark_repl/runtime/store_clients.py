@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
 from ..errors import ConfigError
-from .object_store import parts_of
+from .target_uri import uri_parts
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
@@ -59,7 +59,7 @@ _PROFILE_AGE = timedelta(minutes=5)
 def client_of(path: str) -> tuple[ObjectStore, str]:
     """Return the client of a URI's bucket, one for each process, bucket and environment, and the
     URI's key. Raises ConfigError."""
-    scheme, bucket, key = parts_of(path)
+    scheme, bucket, key = uri_parts(path)
     begins = _READ_FROM[scheme]
     read = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(begins)))
     return _client(scheme, bucket, read if begins else ()), key
@@ -85,7 +85,7 @@ def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...]) -> ObjectS
 
 def delta_rs_options(path: str) -> dict[str, str]:
     """Return the storage_options of delta-rs for a URI."""
-    scheme, bucket, _ = parts_of(path)
+    scheme, bucket, _ = uri_parts(path)
     return {**_options(scheme, bucket), **_DELTA_RS_RETRY}
 
 

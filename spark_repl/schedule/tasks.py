@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..decode.added_columns import Commits
+from ..decode.metadata_values import Commits
 from ..decode.staged import Span, StageTask
 from ..position import OFFSET_BITS
 from ..relay.record import Flag
-from ..relay.split import is_split, pieces_of
+from ..relay.split_transactions import is_split, pieces_of
 from .group import WITH_ROWS, Group, Records
 
 if TYPE_CHECKING:

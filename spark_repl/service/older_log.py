@@ -15,7 +15,7 @@ from ..receiver.purge import clear
 from ..receiver.writer import RelayWriter
 from ..relay.index import TransactionIndex, build_index
 from ..relay.log import read_while_purged
-from ..relay.published import read_end
+from ..relay.published_end import read_end
 from ..source.connection import present_gtids
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ..control.records.channels import layout_of
 from ..observe.reports.applier_status import Notice
 from ..observe.reports.verify_status import read_verify_status
 from ..runtime.companion import Companion
-from ..runtime.private_files import make_folder
+from ..runtime.private_files import make_private_folder
 from .command_process import end, start
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class ScheduledVerify:
             return False
 
     def _note(self, at: float) -> None:
-        make_folder(self._last.parent)
+        make_private_folder(self._last.parent)
         self._last.touch(0o600)
         os.utime(self._last, (at, at))
 

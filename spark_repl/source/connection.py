@@ -55,7 +55,7 @@ def connect(source: Source) -> Any:
             connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=source.net_timeout_s,
             program_name="spark_repl", **address, **_tls(source),
         )  # fmt: skip
-        source_settings.apply(connection)
+        source_settings.apply_settings(connection)
         return connection
     except pymysql.err.MySQLError as error:
         raise _connect_error(source, error) from error

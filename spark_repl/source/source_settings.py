@@ -49,7 +49,7 @@ SESSION = {
 }
 
 
-def apply(connection: Any) -> None:
+def apply_settings(connection: Any) -> None:
     """Set the variables of a session that was just opened. Raises pymysql's errors.
 
     Variables that this server does not have, because it is older or newer than they are, are

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import TargetError
-from ..runtime.private_files import make_folder
+from ..runtime.private_files import make_private_folder
 
 if TYPE_CHECKING:
     from typing import IO, Self
@@ -45,8 +45,8 @@ class WorkFolder:
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        make_folder(os.path.dirname(self._path))
-        make_folder(self._path)
+        make_private_folder(os.path.dirname(self._path))
+        make_private_folder(self._path)
         self._lock = open(os.path.join(os.path.dirname(self._path), self._name), "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

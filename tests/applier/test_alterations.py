@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.control.records.definitions import Definitions
-from spark_repl.control.records.system_time_zone import record
+from spark_repl.control.records.system_time_zone import record_time_zone
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import StatementError
@@ -169,7 +169,7 @@ def test_system_is_the_time_zone_that_the_source_has(
     if zone == "asked":
         control = Control(Layout(str(target)).control)
         control.claim()
-        record(control, "UTC")
+        record_time_zone(control, "UTC")
         control.release()
     assert run(zoned.folder, target, source=told)
     assert last_shown(target)["t.a"] == [(1, "x", datetime(2024, 6, 1, hour))]
@@ -180,8 +180,8 @@ def test_an_abbreviation_is_no_time_zone(zoned: LogWriter, tmp_path: Path, asked
     target = tmp_path / "lake"
     control = Control(Layout(str(target)).control)
     control.claim()
-    record(control, "UTC")
-    record(control, asked)  # of another source, that was asked later
+    record_time_zone(control, "UTC")
+    record_time_zone(control, asked)  # of another source, that was asked later
     control.release()
     assert "SYSTEM" in stopped(zoned.folder, target).message
 

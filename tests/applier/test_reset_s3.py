@@ -21,7 +21,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.crash_points import listening
 from spark_repl.delta.store import storage
 from spark_repl.delta.store.remover import Remover
-from spark_repl.runtime.object_store import canonical
+from spark_repl.runtime.target_uri import canonical
 from spark_repl.service.channel_run import is_new
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import at_cut, cuts, run

@@ -13,7 +13,7 @@ import pytest
 
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.relay.split import is_split
+from spark_repl.relay.split_transactions import is_split
 from tests.support.binlog_writer import Table
 from tests.support.live.replica import RelayingReplica
 from tests.support.live.server import Server, copy_of

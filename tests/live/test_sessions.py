@@ -19,7 +19,7 @@ from spark_repl.errors import SourceError
 from spark_repl.source import source_settings
 from spark_repl.source.connection import DumpConnection, connect
 from spark_repl.tables.target_table import TargetTable
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from tests.support.live.receiving import Running, check_same, config_for
 from tests.support.live.server import Server
 
@@ -134,7 +134,7 @@ def copied(config: Config, folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     assert {table.definition.name for table in tables} == plan.bounds.keys()
     found = {}
     for table in tables:
-        definition = TableOptions.of(config).forms.apply(table.definition)
+        definition = TargetOptions.of(config).forms.apply(table.definition)
         bounds = plan.bounds[definition.name]
         assert len(bounds) > 1 or definition.table not in ("ev", "days")
         place = folder / definition.table

@@ -14,7 +14,7 @@ import pytest
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.store import storage
 from spark_repl.errors import ConcurrentChangeError
-from spark_repl.runtime.object_store import canonical
+from spark_repl.runtime.target_uri import canonical
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.examples import ALL, ROOT
 from tests.support.s3_server import BUCKET, s3_server
@@ -37,7 +37,7 @@ print("equal:", *now.tables)
 """
 _OPTIMIZE = """
 import sys
-from spark_repl.runtime.object_store import canonical
+from spark_repl.runtime.target_uri import canonical
 from spark_repl.runtime.spark_session import build_session
 spark = build_session(target=sys.argv[1])
 spark.sql(f"OPTIMIZE delta.`{canonical(sys.argv[1])}/t/a`").collect()

@@ -18,7 +18,7 @@ from spark_repl.delta.files.delta_columns import Columns, schema_json, write_fil
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.log.table_snapshot import NewTable
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from tests.support.random_rows import SCHEMA, random_table
 from tests.support.readers import by_spark
 
@@ -51,7 +51,7 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "t")
     delta = TableLog()
     schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(VALUES)])
-    made = NewTable(schema_json(schema), TableOptions().properties())
+    made = NewTable(schema_json(schema), TargetOptions().properties())
     delta.create(folder, made, Stamp("us", 1, ""))
     snapshot = delta.snapshot(folder)
     assert snapshot is not None

@@ -13,7 +13,7 @@ from spark_repl.delta.files.corrected_statistics import CORRECT, PROPERTY
 from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.log_replay import read_commit
 from spark_repl.delta.log.log_state import newest_version
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from tests.spark.lab import run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.delta_snapshot import forget
@@ -59,4 +59,4 @@ def rows_and_ids(spark: SparkSession, place: str) -> list[Any]:
 
 
 def test_new_tables_say_that_they_have_them() -> None:
-    assert TableOptions().properties()[PROPERTY] == CORRECT
+    assert TargetOptions().properties()[PROPERTY] == CORRECT

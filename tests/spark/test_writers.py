@@ -32,7 +32,7 @@ from spark_repl.write.files.write_task import WriteTask, Written
 from spark_repl.write.rows.direct_writer import DirectWriter
 from spark_repl.write.tables.table import Table as Target
 from spark_repl.write.tables.table_commits import Outcome
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from spark_repl.write.tables.tracking import Tracking
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows
@@ -52,7 +52,7 @@ class Lab:
         self._positions = itertools.count(10)
         control = Control(layout.control, config.channel)
         control.claim()
-        self.tracking = Tracking(layout, control, TableLog(), TableOptions.of(config))
+        self.tracking = Tracking(layout, control, TableLog(), TargetOptions.of(config))
         self.commits, workers = self.tracking.commits, Workers(spark, 1)
         self.writer = DirectWriter(self.tracking, workers)
         self.a, self.b = self.table("a"), self.table("b")

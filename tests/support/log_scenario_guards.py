@@ -144,7 +144,7 @@ LOG_GUARDS: dict[int, Guard] = {
                "{_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR}",
                "{_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG}"),
     146: Guard("VECTOR columns, inserted, updated, deleted",
-               "binlog/types/nested.py", "np.int32) // _FLOAT", "np.int32)"),
+               "binlog/types/geometry_vector.py", "np.int32) // _FLOAT", "np.int32)"),
     148: Guard("invisible columns are logged and marked",
                _MAP, "visible = _bits(fields.get(_VISIBILITY), [True] * count, True)",
                "visible = [True] * count"),

@@ -25,7 +25,7 @@ from spark_repl.gtid import GtidSet
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
 from spark_repl.write.tables.table_metadata import copies_of
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from spark_repl.write.tables.tracking import Tracking
 
 from .binlog_writer import Table
@@ -103,7 +103,7 @@ def read_into(config: Config, table: Table, rows: Sequence[Row], name: str = "")
     try:
         copy = last_copy(control)
         assert copy is not None
-        tracking = Tracking(layout, control, LocalDelta(), TableOptions.of(config))
+        tracking = Tracking(layout, control, LocalDelta(), TargetOptions.of(config))
         definition = classify(table.create, table.database).definition
         assert definition is not None
         if name:

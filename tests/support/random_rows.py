@@ -22,7 +22,7 @@ from spark_repl.delta.files.statistics import loosened
 from spark_repl.delta.log.log_replay import Action
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_snapshot import NewTable
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from tests.support.local_delta import LocalDelta
 from tests.support.readers import COMPARISONS, Condition
 
@@ -162,7 +162,7 @@ def random_table(
     """Writes a table of ``files`` files or more. ``mapped``: with column mapping; ``parted``: by
     ``place``; ``marked``: some rows of each file are gone, by its deletion vector."""
     delta, place = LocalDelta(), str(folder)
-    properties = TableOptions(column_mapping=mapped).properties()
+    properties = TargetOptions(column_mapping=mapped).properties()
     by = ("place",) if parted else ()
     created = NewTable(schema_json(SCHEMA), properties | (PROPERTIES if parted else {}), by)
     delta.create(place, created, Stamp("us", 1, ""))

@@ -241,7 +241,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RESTART}::test_partial_transaction_then_another",
     )),
     58: ("rpl_gtid_transaction_split_across_relay_logs", (
-        "unit/relay/test_split.py::test_cut_between_any_two_events",
+        "unit/relay/test_split_transactions.py::test_cut_between_any_two_events",
         "applier/test_split_transactions.py::test_every_event_in_a_file_of_its_own",
         "live/test_mysql_relay_log.py::test_stopped_inside_of_a_transaction",
         f"{_RELAY}::test_receives_and_rotates",

@@ -28,8 +28,8 @@ from ...decode.known_tables import (
 from ...decode.staged import StageTask
 from ...delta.store import storage
 from ...relay.source_places import SourcePlace
-from ...runtime.object_store import is_remote
-from ...runtime.private_files import opener
+from ...runtime.private_files import private_opener
+from ...runtime.target_uri import is_remote
 from ...runtime.workers import all_of
 from ...schedule.group import StagedGroup
 from ...schedule.planner import assign_workers
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ...config import Config
     from ...control.records.copies import CatchUp
-    from ...decode.added_columns import Commits
+    from ...decode.metadata_values import Commits
     from ...decode.staged import Span, Staged
     from ...gtid import GtidSet
     from ...runtime.workers import Workers
@@ -212,7 +212,7 @@ class Stager:
         if not is_remote(path):
             return path
         copied = os.path.join(self.new_folder(), os.path.basename(path))
-        with storage.open_input(path) as source, open(copied, "wb", opener=opener) as out:
+        with storage.open_input(path) as source, open(copied, "wb", opener=private_opener) as out:
             shutil.copyfileobj(source, out)
         return copied
 

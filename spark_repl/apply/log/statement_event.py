@@ -11,8 +11,8 @@ from ...position import OFFSET_BITS, OFFSET_MASK
 from ...relay.logged_query import read_statement
 from ...relay.record import Flag, Kind
 from ...relay.source_places import SourcePlace
-from ...relay.split import is_split, pieces_of
-from ...sql.shown_text import without_literals, without_secrets
+from ...relay.split_transactions import is_split, pieces_of
+from ...sql.redaction import redact_literals, redact_secrets
 from ...sql.statement import UNKNOWN_TABLE, Effect
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class StatementResult:
 def shown(query: Query, session: Session, *, literals: bool) -> str:
     """Return a statement's text in one line, for messages. ``literals``: whether the text of a
     statement about tables may show its literals, except secrets."""
-    show = without_secrets if literals else without_literals
+    show = redact_secrets if literals else redact_literals
     text = show(query.text, session.sql_mode)
     flat = " ".join(text.split())
     return flat if len(flat) <= _TEXT_MAX else flat[:_TEXT_MAX] + "..."

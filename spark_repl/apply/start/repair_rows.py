@@ -18,7 +18,7 @@ import numpy as np
 from py4j.protocol import Py4JNetworkError
 
 from ...crash_points import reach
-from ...decode.added_columns import Commits
+from ...decode.metadata_values import Commits
 from ...errors import (
     ConcurrentChangeError,
     FencedError,

@@ -34,13 +34,13 @@ from ...observe.web.endpoint import endpoint_snapshots, open_endpoint
 from ...relay.log import open_log
 from ...rules.row_filters import check_row_filters
 from ...runtime.part_files import remove_dead_parts
-from ...runtime.private_files import make_folder
+from ...runtime.private_files import make_private_folder
 from ...runtime.retry import Retries, until_stopped
 from ...runtime.workers import Workers
 from ...write.alter.table_changes import TableChanges
 from ...write.cascades.emulated_cascades import emulate
 from ...write.rows.group_writer import GroupWriter
-from ...write.tables.table_options import TableOptions
+from ...write.tables.target_options import TargetOptions
 from ...write.tables.tracking import Tracking, left_out_before
 from ...write.upkeep.statistics_check import check_statistics
 from ..group.coordinator import Coordinator
@@ -163,8 +163,8 @@ class Replica:
     def _open(self, control: Control) -> None:
         """Find the place to resume at, and build the parts that apply from it."""
         config, delta = self.config, self._parts.delta_log()
-        make_folder(self.layout.keys(""))
-        tracking = Tracking(self.layout, control, delta, TableOptions.of(config))
+        make_private_folder(self.layout.keys(""))
+        tracking = Tracking(self.layout, control, delta, TargetOptions.of(config))
         applied, point = resume(
             tracking, self._relay_path, copies=self._copies, begin=self._begin
         )  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...control.records.system_time_zone import recorded
+from ...control.records.system_time_zone import recorded_time_zone
 from ...sql.session import Session
 from ...sql.statement import ROW_CHANGES, Effect
 from ...tables.case_folding import fold
@@ -30,7 +30,7 @@ class StatementSessions:
         zone."""
         zone = ""
         if query.time_zone == "SYSTEM":
-            zone = self._options.system_time_zone or recorded(self._control)
+            zone = self._options.system_time_zone or recorded_time_zone(self._control)
         session = Session.of(query, zone)
         return replace(session, charsets=self._databases.charsets, folds=self._names.folds)
 

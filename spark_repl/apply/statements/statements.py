@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...alter.rename import like
 from ...control.records.copies import last_copy
 from ...control.table.cut import Waiting
-from ...decode.added_columns import truncated_at
+from ...decode.metadata_values import metadata_of_truncate
 from ...decode.staged import same_shape
 from ...errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ...gtid import GtidSet
@@ -438,7 +438,9 @@ def truncation_marks(
 
 def truncation_row(definition: TargetTable, logged: StatementEvent) -> pa.Table:
     """Return the row [1] of a TRUNCATE in a changelog. The source's columns are NULL."""
-    values = truncated_at(definition, logged.cut.group_gtids, logged.committed_us, logged.position)
+    values = metadata_of_truncate(
+        definition, logged.cut.group_gtids, logged.committed_us, logged.position
+    )
     schema = definition.arrow_schema()
     columns = [
         values[column.extra].cast(kind) if column.extra else pa.nulls(1, kind)

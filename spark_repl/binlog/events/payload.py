@@ -17,8 +17,7 @@ import zstandard
 from ...errors import DecodeError
 from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..kernels.crc import event_crc_ok
-from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, number
-from ..kernels.zstd_frame import frame_end
+from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, number, u8, u16, u32
 from .packed import Packed
 
 if TYPE_CHECKING:
@@ -203,6 +202,7 @@ def head_of(body: bytes) -> Head:
 # ``payload_bodies`` returns these instead of an offset.
 BAD_CRC, NO_PAYLOAD = -1, -2
 _SIZE, _CODEC, _UNCOMPRESSED = 1, 2, 3
+_ZSTD_MAGIC, _RLE_BLOCK, _ZSTD_CHECKSUM_BYTES = 0xFD2FB528, 1, 4
 
 
 @jit_allocating
@@ -275,6 +275,31 @@ def small_frames(
     places = np.column_stack((bodies[:, 0] + length, bodies[:, 1]))
     whole_frames(buffer, places, fits)
     return fits, places
+
+
+@jit
+def frame_end(buffer: Bytes, at: Int, end: Int) -> Int:
+    """Return the end of the zstd frame at ``at``, from its block headers alone (RFC 8878, 3.1.1).
+    Return -1 if there is none, or if it ends after ``end``.
+
+    The library decompresses only the first frame of its input, and does not report bytes after it.
+    """
+    if at + 5 > end or u32(buffer, at) != _ZSTD_MAGIC:
+        return -1
+    head = u8(buffer, at + 4)
+    content, single, dictionary = head >> 6, head >> 5 & 1, head & 3
+    at += 6 - single
+    at += 4 if dictionary == 3 else dictionary
+    at += 1 << content if content else single
+    last: Int = 0
+    while not last:
+        if at + 3 > end:
+            return -1
+        block = u16(buffer, at) | u8(buffer, at + 2) << 16
+        last = block & 1
+        at += 3 + (1 if block >> 1 & 3 == _RLE_BLOCK else block >> 3)
+    at += _ZSTD_CHECKSUM_BYTES if head & 4 else 0
+    return at if at <= end else -1
 
 
 @jit

@@ -2,5 +2,5 @@
 
 ``walk`` reads the images once and records where each one begins. Values are decoded column by
 column, and only for the requested rows. ``partial_rows`` are images that lack columns or hold JSON
-diffs. ``twins`` are values that differ in the log and are equal in the target.
+diffs. ``equal_values`` finds values that differ in the log and are equal in the target.
 """

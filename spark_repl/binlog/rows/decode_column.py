@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import BINARY, CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from ..charsets.charset import REPLACEMENT, TEXT_ERRORS_HINT
-from ..types import decimals, nested, temporal_values, text_values
+from ..types import decimals, geometry_vector, temporal_values, text_values
 from ..types.column_values import Values, bitmap
 from ..types.date_text import date_text
 
@@ -56,9 +56,9 @@ def decode_column(column: Column, values: Values, forms: Forms) -> tuple[pa.Arra
     if kind == _T.SET:
         return _set(column, values, forms.text_errors)
     if kind == _T.GEOMETRY:
-        return nested.geometry(column, values), 0
+        return geometry_vector.geometry(column, values), 0
     if kind == _T.VECTOR:
-        return nested.vector(values), 0
+        return geometry_vector.vector(values), 0
     raise DecodeError(f"type {column.type_name} is not decoded by this version")
 
 

@@ -33,9 +33,9 @@ from ..types.column_values import Values
 from ..types.forms import USUAL, Forms
 from .changed_columns import updates_of
 from .decode_column import decode_column, first_refused
+from .equal_values import refuse_second_forms
 from .images import key_bytes, key_offsets, locate, unsigned_zeros
 from .row_format import FLOATS, row_format
-from .twins import refuse_second_forms
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -203,7 +203,7 @@ class RowImages:
     ) -> list[pa.Array]:
         """Return the columns of ``decode``, or only the columns ``only`` (ascending). All are NULL
         if an entry is -1. With ``keys``, raise DecodeError for a key whose form the target can't
-        distinguish from another key (``twins``)."""
+        distinguish from another key (``equal_values``)."""
         image = np.where(entries < 0, -1, self._image[entries])
         cursor = image + (len(self._wire) + 7) // 8
         count = len(self.definition.columns) if only is None else max(only, default=-1) + 1

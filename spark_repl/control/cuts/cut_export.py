@@ -12,7 +12,7 @@ from ...config.renaming import is_shared, whole_of
 from ...delta.files.corrected_statistics import CORRECT, PROPERTY
 from ...delta.log.add_actions import live_files
 from ...delta.store.delta_rs import opened
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from ..records.channels import channels
 from ..records.shared_tables import shared_shards
 from ..records.table_notes import checked_versions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...delta.store.spark_names import quoted
 from ...errors import ConfigError, SetupError, TargetError
 from ...gtid import GtidSet
-from ...runtime.object_store import on_s3
+from ...runtime.target_uri import on_s3
 from ...tables.case_folding import fold
 from ..records.channels import channel_at
 from ..records.retention import is_name, pinned

@@ -33,7 +33,7 @@ _HINT = (
 )
 
 
-def check_absent(control: Control, layout: Layout, gtids: GtidSet) -> None:
+def check_skip(control: Control, layout: Layout, gtids: GtidSet) -> None:
     """Raise TargetError if a cut shows some of the transactions, or a table may have some."""
     wanted = gtids.subtract(skipped(control))
     cut = standing(control).cut

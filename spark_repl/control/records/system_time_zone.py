@@ -16,14 +16,14 @@ KIND, KEY = "time_zone", "system_time_zone"
 _UTC = ("UTC", "GMT")
 
 
-def record(control: Control, value: str) -> None:
+def record_time_zone(control: Control, value: str) -> None:
     """Write a live source's system_time_zone if it has changed; the caller owns the target."""
     zone = "UTC" if value in _UTC else ""
-    if zone != recorded(control):
+    if zone != recorded_time_zone(control):
         control.write(KIND, detail=json.dumps({KEY: zone}))
 
 
-def recorded(control: Control) -> str:
+def recorded_time_zone(control: Control) -> str:
     """Return the zone that was written last; "": none is known."""
     rows = control.rows(KIND)
     return str(json.loads(rows[-1]["detail"])[KEY]) if rows else ""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ...runtime.private_files import make_folder
+from ...runtime.private_files import make_private_folder
 
 _open_claims: set[str] = set()
 """claims that this process has not given back"""
@@ -98,7 +98,7 @@ def succeed(folder: str, *, inherit: bool) -> None:
     former = sorted(int(name) for name in names if name.isdigit() and int(name) < int(epoch))
     if inherit and former and epoch not in names:
         os.rename(os.path.join(parent, str(former[-1])), folder)
-    make_folder(folder)
+    make_private_folder(folder)
     for name in names:
         if not name.isdigit() or int(name) < int(epoch):
             shutil.rmtree(os.path.join(parent, name), ignore_errors=True)

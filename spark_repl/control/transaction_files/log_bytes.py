@@ -14,7 +14,7 @@ from typing import BinaryIO
 from ...crash_points import reach
 from ...delta.log.durable import sync_above
 from ...errors import TargetError
-from ...runtime.private_files import make_folder
+from ...runtime.private_files import make_private_folder
 
 _COPY_BYTES = 16 << 20
 
@@ -39,7 +39,7 @@ def durable_file(
     file has its name. ``opener``: as for ``open``. Raise OSError."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        make_folder(folder)
+        make_private_folder(folder)
         sync_above(folder, root)
     fresh = f"{path}.{uuid.uuid4().hex}.new"
     with open(fresh, "wb", opener=opener) as out:

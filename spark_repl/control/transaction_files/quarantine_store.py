@@ -30,8 +30,8 @@ from ...delta.store.remover import Remover
 from ...errors import QuarantineError, TargetError
 from ...position import OFFSET_BITS
 from ...relay.record import gtid_text
-from ...runtime.object_store import is_remote
-from ...runtime.private_files import opener
+from ...runtime.private_files import private_opener
+from ...runtime.target_uri import is_remote
 from .log_bytes import copy_bytes, durable_file
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ class QuarantineStore:
             with storage.open_output(transactions.path) as out:
                 _write(out, spans, transactions)
             return transactions
-        with durable_file(transactions.path, self._root, "quarantine_keeping", opener) as out:
+        with durable_file(
+            transactions.path, self._root, "quarantine_keeping", private_opener
+        ) as out:
             _write(out, spans, transactions)
         reach("quarantine_kept")
         return transactions

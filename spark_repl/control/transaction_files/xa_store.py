@@ -23,7 +23,7 @@ from ...delta.store import storage
 from ...delta.store.remover import Remover
 from ...errors import TargetError
 from ...relay.span_tables import tables_of
-from ...runtime.private_files import make_folder
+from ...runtime.private_files import make_private_folder
 from ...schedule.branches import Branch
 from .log_bytes import copy_bytes, durable_file
 
@@ -94,7 +94,7 @@ class XaStore:
         return os.path.join(self.folder, os.path.basename(path))
 
     def _fetch(self, path: str) -> None:
-        make_folder(self.here)
+        make_private_folder(self.here)
         fresh = f"{path}.{uuid.uuid4().hex}.new"
         with contextlib.suppress(FileNotFoundError):
             with storage.open_input(self._kept(path)) as source, open(fresh, "wb") as out:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from ..store.storage import is_file, open_output
 
 _AHEAD_S = 3600

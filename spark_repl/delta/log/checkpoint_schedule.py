@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from ..store.remover import Remover, put_back
 from ..store.storage import is_file, is_whole, names
 from . import checkpoint_writer

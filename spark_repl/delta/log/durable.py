@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from ...runtime.private_files import make_folder, opener
+from ...runtime.private_files import make_private_folder, private_opener
 from ...runtime.threads import Pool
 from ..files.deletion_vector import path_of
 from ..store.storage import data_file
@@ -133,8 +133,8 @@ class Durable:
         if self._notes:
             path, synced = self._note_of(folder), self._upto[folder]
             with suppress(OSError):
-                make_folder(os.path.dirname(path))
-                with open(path, "w", encoding="ascii", opener=opener) as file:
+                make_private_folder(os.path.dirname(path))
+                with open(path, "w", encoding="ascii", opener=private_opener) as file:
                     json.dump([_FORMAT, synced.version, *synced.file], file)
 
     def _noted(self, folder: str) -> _Upto | None:

@@ -14,7 +14,7 @@ import os
 import time
 
 from ...errors import TargetError, reset_table
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from ..store.remover import Remover, put_back
 from .checkpoint_schedule import is_damaged, last
 from .log_checkpoints import newest_and_names

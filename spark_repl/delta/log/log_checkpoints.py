@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import TargetError, reset_table
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from ..store.storage import (
     is_file,
     is_whole,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from ..files import deletion_vector
 from ..store.storage import UNFINISHED, inner_path, walk
 from . import log_state, table_protocol

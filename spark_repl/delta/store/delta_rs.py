@@ -22,7 +22,7 @@ from deltalake import DeltaTable, PostCommitHookProperties, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ...errors import TargetError
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from .storage import named, one_line, options
 
 NO_HOOK = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

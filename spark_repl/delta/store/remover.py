@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from ...crash_points import reach
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from .storage import names, remove_folder, remove_if_there
 
 logger = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Storage: a table's files, on a mounted file system or on an object store.
 
 The system's own calls (``runtime/local_store``) serve a local path, the object store
-(``runtime/remote_store``) a URI; ``runtime/store`` has the contract of both. An object store's
+(``runtime/object_store``) a URI; ``runtime/store`` has the contract of both. An object store's
 permanent refusal is a TargetError, every other failure an OSError.
 """
 
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
 
 from ...errors import ConfigError, TargetError
-from ...runtime import store_errors
+from ...runtime import object_store_errors
 from ...runtime.local_store import LocalStore
-from ...runtime.object_store import bucket_of, canonical, is_remote, key_of, parts_of
-from ...runtime.remote_store import RemoteStore
+from ...runtime.object_store import ObjectStore
 from ...runtime.store_clients import delta_rs_options
+from ...runtime.target_uri import bucket_of, canonical, is_remote, key_of, uri_parts
 
 if TYPE_CHECKING:
     from ...runtime.store import Store, StoredFile
@@ -32,7 +32,7 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:/")
 UNFINISHED = re.compile(r"\.[0-9a-f-]{36}|\..+\.tmp(\.crc)?")
 """name of a file that only a killed writer leaves: the probe for conditional writes, or a file that
 ``put`` or Hadoop renames when it is complete"""
-_LOCAL, _REMOTE = LocalStore(), RemoteStore()
+_LOCAL, _REMOTE = LocalStore(), ObjectStore()
 
 
 def store_of(path: str) -> Store:
@@ -221,7 +221,7 @@ def named(path: str) -> Iterator[None]:
     except OSError as error:
         if not is_remote(path) or error.errno:
             raise
-        if lasting := store_errors.lasting(error, path):
+        if lasting := object_store_errors.lasting(error, path):
             raise lasting from error
         raise
 
@@ -231,10 +231,10 @@ def check_bucket(path: str) -> None:
     if not is_remote(path):
         return
     try:
-        exists(f"{parts_of(path)[0]}://{bucket_of(path)}")
+        exists(f"{uri_parts(path)[0]}://{bucket_of(path)}")
     except OSError as error:
-        if store_errors.lacks_credentials(error):
-            raise store_errors.refused("no credentials were given", path) from error
+        if object_store_errors.lacks_credentials(error):
+            raise object_store_errors.refused("no credentials were given", path) from error
         raise
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import formats
 from ...errors import FormatError, SparkReplError
-from ...runtime.private_files import opener
+from ...runtime.private_files import private_opener
 from .latency import Latency, Times
 from .progress_history import Backlog, Counts, ProgressHistory
 from .rates import Rates
@@ -296,7 +296,7 @@ class ApplierStatus:
             try:
                 if _file_of(self.path) != self._own and _epoch_of(self.path) > self.epoch:
                     return
-                with open(fresh, "w", encoding="utf-8", opener=opener) as file:
+                with open(fresh, "w", encoding="utf-8", opener=private_opener) as file:
                     file.write(formats.stamp(json.dumps(fields), _FORMAT))
                 self._own = _file_of(fresh)
                 os.replace(fresh, self.path)

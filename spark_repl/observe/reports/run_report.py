@@ -21,7 +21,7 @@ from ...control.records.channels import layout_of
 from ...control.table.owner import Owner
 from ...control.table.row_formats import known_fields
 from ...errors import FormatError, SparkReplError
-from ...runtime.private_files import opener
+from ...runtime.private_files import private_opener
 from .worker_status import now
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RunReport:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             recorded = {"process": asdict(Owner.me(self._channel)), "at": now(), **fields}
             work = f"{path}.{os.getpid()}.new"
-            with open(work, "w", encoding="utf-8", opener=opener) as file:
+            with open(work, "w", encoding="utf-8", opener=private_opener) as file:
                 file.write(formats.stamp(json.dumps(recorded), _FORMAT))
             os.replace(work, path)
 

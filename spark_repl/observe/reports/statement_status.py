@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...control.table.row_formats import known_fields
-from ...sql.shown_text import is_about_tables
+from ...sql.redaction import is_about_tables
 from .worker_status import now
 
 _LAST = 20

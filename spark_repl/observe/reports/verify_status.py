@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ... import formats
 from ...errors import FormatError
 from ...runtime.part_files import remove_dead_parts
-from ...runtime.private_files import opener
+from ...runtime.private_files import private_opener
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
@@ -29,7 +29,7 @@ def write_verify_status(path: str, fields: dict[str, Any]) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     remove_dead_parts(os.path.dirname(path))
     work = f"{path}.{os.getpid()}.part"
-    with open(work, "w", encoding="utf-8", opener=opener) as file:
+    with open(work, "w", encoding="utf-8", opener=private_opener) as file:
         file.write(formats.stamp(json.dumps(fields, default=str), _FORMAT))
     os.replace(work, path)
 

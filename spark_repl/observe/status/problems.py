@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...runtime.object_store import is_remote
+from ...runtime.target_uri import is_remote
 from ..reports.verify_status import (
     open_failed_comparisons,
     unrepaired_foreign_changes,

@@ -16,7 +16,7 @@ from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.staged import Part
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.digests import digests
-from ...runtime.private_files import opener
+from ...runtime.private_files import private_opener
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,10 @@ def staged_rows(
         extra["held"] = pa.repeat(pa.scalar(_bits_of_deleted(definition), pa.binary()), count)
     names = [str(number) for number in range(rows.num_columns)] + list(extra)
     staged = pa.Table.from_arrays([*rows.columns, *extra.values()], names=names)
-    with open(path, "wb", opener=opener) as file, pa.ipc.new_stream(file, staged.schema) as out:
+    with (
+        open(path, "wb", opener=private_opener) as file,
+        pa.ipc.new_stream(file, staged.schema) as out,
+    ):
         out.write_table(staged)
     return Part(definition.name, 0, count, path, 0, os.path.getsize(path), whole=True)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ...tables.target_table import TargetTable
     from .table import Table
     from .table_commits import TableCommits
-    from .table_options import TableOptions
+    from .target_options import TargetOptions
 
 _TRIES = 10
 
@@ -60,7 +60,7 @@ class NewTables:
         layout: Layout,
         control: Control,
         delta: TableLog,
-        options: TableOptions,
+        options: TargetOptions,
         names: NameCase,
         claimed_names: Names,
         commits: TableCommits,

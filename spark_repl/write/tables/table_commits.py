@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import Snapshot
     from .table import LiveFiles, Table
-    from .table_options import TableOptions
+    from .target_options import TargetOptions
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class TableCommits:
     """The commits of one channel's tables. ``app``: the appId of the channel's positions in them;
     ``time``: clock for removed files. The caller holds the lock of the table that it asks about."""
 
-    def __init__(self, control: Control, delta: TableLog, app: str, options: TableOptions) -> None:
+    def __init__(self, control: Control, delta: TableLog, app: str, options: TargetOptions) -> None:
         self.delta, self.app = delta, app
         self._control, self._options = control, options
         self.time = SteadyTime()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import Snapshot
     from ...tables.target_table import TargetTable
-    from .table_options import TableOptions
+    from .target_options import TargetOptions
 
 
 class TableReader:
@@ -41,7 +41,7 @@ class TableReader:
         definitions: Definitions,
         names: NameCase,
         app: str,
-        options: TableOptions,
+        options: TargetOptions,
     ) -> None:
         self._control, self._delta, self._app = control, delta, app
         self._definitions, self._names, self._options = definitions, names, options

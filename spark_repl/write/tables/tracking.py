@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .ahead_of_cut import TableProgress
     from .discovery import DiscoveredTable
     from .table import Table
-    from .table_options import TableOptions
+    from .target_options import TargetOptions
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Tracking:
     """The tables of one target and channel."""
 
     def __init__(
-        self, layout: Layout, control: Control, delta: TableLog, options: TableOptions
+        self, layout: Layout, control: Control, delta: TableLog, options: TargetOptions
     ) -> None:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"

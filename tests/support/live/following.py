@@ -12,7 +12,7 @@ from spark_repl.apply.start.replica import Parts
 from spark_repl.config import Config
 from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet
-from spark_repl.relay.published import read_end
+from spark_repl.relay.published_end import read_end
 from spark_repl.verify.verifier import Verifier, VerifyLimits, VerifyResult
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, cuts
 

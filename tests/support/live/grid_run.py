@@ -25,7 +25,7 @@ from spark_repl.demo.expected import differences
 from spark_repl.errors import SparkReplError
 from spark_repl.source.connection import connect
 from spark_repl.tables.source_table import SourceTable
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from spark_repl.write.tables.tracking import Tracking
 from tests.live.test_ddl_definitions import compare
 from tests.support.local_delta import LocalDelta, applier, cuts, run
@@ -223,7 +223,7 @@ class GridRun:
         layout, connection = Layout(str(target)), connect(config.source)
         control = Control(layout.control, "default")
         control.claim()
-        tracking = Tracking(layout, control, LocalDelta(), TableOptions.of(config))
+        tracking = Tracking(layout, control, LocalDelta(), TargetOptions.of(config))
         copy = last_copy(control)
         assert copy is not None
         for name in names:

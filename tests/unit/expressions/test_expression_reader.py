@@ -16,7 +16,11 @@ from spark_repl.alter.alteration import Altered, CarriedColumn, ComputedValue, U
 from spark_repl.alter.apply_alter import alter
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import NotComputed, Unconvertible
-from spark_repl.expressions.expression_reader import HIGH_NOT_PRECEDENCE, PIPES_AS_CONCAT, read
+from spark_repl.expressions.expression_reader import (
+    HIGH_NOT_PRECEDENCE,
+    PIPES_AS_CONCAT,
+    read_expression,
+)
 from spark_repl.expressions.syntax import Syntax
 from spark_repl.sql.classify import Effect, classify_in
 from spark_repl.sql.session import Session
@@ -339,10 +343,12 @@ def test_the_sql_mode_decides() -> None:
     "text", ["a || b", "NOT a = b", "NOT a IS NULL", r"CONCAT('\n', a)", 'CONCAT("x", a)']
 )
 def test_an_expression_of_an_unknown_sql_mode_must_mean_the_same_in_all(text: str) -> None:
-    assert isinstance(read(text, 0), Syntax)
+    assert isinstance(read_expression(text, 0), Syntax)
     with pytest.raises(NotComputed):
-        read(text, None)
-    assert read("NOT (a = b) AND a + 1 > 2", None) == read("NOT (a = b) AND a + 1 > 2", 0)
+        read_expression(text, None)
+    assert read_expression("NOT (a = b) AND a + 1 > 2", None) == read_expression(
+        "NOT (a = b) AND a + 1 > 2", 0
+    )
 
 
 def test_quotients_of_older_servers_have_other_digits() -> None:
@@ -373,9 +379,9 @@ PRECEDENCE = [
 def test_operators_bind_as_in_mysql(text: str, same: str | None) -> None:
     if same is None:
         with pytest.raises(NotComputed):
-            read(text, 0)
+            read_expression(text, 0)
     else:
-        assert read(text, 0) == read(same, 0)
+        assert read_expression(text, 0) == read_expression(same, 0)
 
 
 def test_columns_that_come_from_a_changed_one_are_computed_again() -> None:

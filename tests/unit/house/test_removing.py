@@ -15,7 +15,7 @@ REMOVES = {
 OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
 
-WAY = {"delta.store.remover", "delta.store.storage", "runtime.local_store", "runtime.remote_store"}
+WAY = {"delta.store.remover", "delta.store.storage", "runtime.local_store", "runtime.object_store"}
 OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
 """files that the process has made, and that no commit names"""
 VACUUM = {"control.table.control", "write.upkeep.table_maintenance"}

@@ -9,7 +9,7 @@ import pytest
 from spark_repl.receiver.purge import clear, deciding, purge
 from spark_repl.receiver.recovery import numbers_in, recover
 from spark_repl.relay import file_list
-from spark_repl.relay.published import read_end
+from spark_repl.relay.published_end import read_end
 
 
 def listed(folder: Path) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.report import read_report
-from spark_repl.relay.published import read_end
+from spark_repl.relay.published_end import read_end
 from spark_repl.source.dump import error_of
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, feed, heartbeat, packets

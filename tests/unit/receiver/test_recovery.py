@@ -23,7 +23,7 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay import file_list
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.relay.published import NAME, End, EndWriter, read_end
+from spark_repl.relay.published_end import NAME, End, EndWriter, read_end
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, events_of, feed, packets, receive
 

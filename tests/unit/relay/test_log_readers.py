@@ -19,7 +19,7 @@ from spark_repl.errors import LogError
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.relay.published import read_end
+from spark_repl.relay.published_end import read_end
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import dump, feed, packets, receive
 from tests.support.relay_reader import T, ask, read, reader_of, receive_into, take_away

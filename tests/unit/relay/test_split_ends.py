@@ -12,7 +12,7 @@ from spark_repl.receiver.own_events import make_event, normal, own_rotate, with_
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import gtid_text
-from spark_repl.relay.split import is_split
+from spark_repl.relay.split_transactions import is_split
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.relay_split import description, relayed, source_events, write_file
 from tests.unit.relay.test_source_places import moved

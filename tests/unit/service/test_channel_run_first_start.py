@@ -13,7 +13,7 @@ from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
-from spark_repl.relay.published import End, EndWriter
+from spark_repl.relay.published_end import End, EndWriter
 from spark_repl.service.channel_run import is_new
 from tests.support.binlog_writer import LogWriter
 

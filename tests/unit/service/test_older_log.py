@@ -16,7 +16,7 @@ from spark_repl.errors import LogError, SourceError
 from spark_repl.gtid import GtidSet
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.log import open_log
-from spark_repl.relay.published import read_end
+from spark_repl.relay.published_end import read_end
 from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.older_log import clear_older, clear_state_of_removed, clear_unusable
 from spark_repl.service.snapshot_run import snapshot

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_repl.control.records.copies import Copy, record_copy
-from spark_repl.control.records.skips import check_absent
+from spark_repl.control.records.skips import check_skip
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
@@ -56,24 +56,24 @@ def commit(layout: Layout, name: str, version: int, **said: Any) -> None:
 
 def refused(control: Control, layout: Layout, numbers: str) -> str:
     with pytest.raises(TargetError) as found:
-        check_absent(control, layout, gtids(numbers))
+        check_skip(control, layout, gtids(numbers))
     assert found.value.hint
     return found.value.message
 
 
 def test_what_a_cut_shows(control: Control, layout: Layout) -> None:
-    check_absent(control, layout, gtids("6"))
+    check_skip(control, layout, gtids("6"))
     assert (
         refused(control, layout, "3-6") == f"{gtids('3-5')} has been applied: the last cut shows it"
     )
     control.write("skip", gtid_executed=str(gtids("3-5")))
-    check_absent(control, layout, gtids("3-6"))  # said again: nothing new
+    check_skip(control, layout, gtids("3-6"))  # said again: nothing new
 
 
 def test_what_groups_behind_the_cut_have_brought(control: Control, layout: Layout) -> None:
     commit(layout, "a", 2)
     commit(layout, "a", 3, group=str(gtids("9-10")), gtid_executed=str(gtids("1-10")))
-    check_absent(control, layout, gtids("6-8"))  # of tables that were behind, perhaps
+    check_skip(control, layout, gtids("6-8"))  # of tables that were behind, perhaps
     said = refused(control, layout, "8-9")
     assert f"t.a ({gtids('9')})" in said
     assert "t.b" not in said
@@ -91,6 +91,6 @@ def test_what_a_copy_may_have_read(control: Control, layout: Layout) -> None:
     assert "t.a" in refused(control, layout, "6")
     record_copy(control, replace(copy, until=gtids("1-8")))
     assert "t.a" in refused(control, layout, "8")
-    check_absent(control, layout, gtids("9"))
+    check_skip(control, layout, gtids("9"))
     record_copy(control, replace(copy, error="given up"))
-    check_absent(control, layout, gtids("8"))
+    check_skip(control, layout, gtids("8"))

@@ -14,7 +14,7 @@ from spark_repl.binlog.events.xid import Xid
 from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.delta.store import storage
 from spark_repl.errors import FormatError, StatementError, TargetError
-from spark_repl.relay.split import Piece
+from spark_repl.relay.split_transactions import Piece
 from spark_repl.schedule.branches import Branch, Branches
 
 

@@ -13,7 +13,7 @@ import pytest
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, TargetError
-from spark_repl.runtime.object_store import canonical
+from spark_repl.runtime.target_uri import canonical
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, rows, run
 from tests.support.store_checks import check_fences, check_history

@@ -9,7 +9,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.observe.status.problems import FullDisk, bytes_left, full_disks, problems
 from spark_repl.observe.status.status import status
-from spark_repl.runtime.object_store import canonical
+from spark_repl.runtime.target_uri import canonical
 
 
 def test_what_is_on_a_full_disk_is_named_together(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from spark_repl.control.table.layout import Layout
 from spark_repl.runtime.threads import Pool
 from spark_repl.sql.classify import classify
 from spark_repl.write.tables.table import Table
-from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.target_options import TargetOptions
 from spark_repl.write.tables.tracking import Tracking
 from tests.support.local_delta import LocalDelta
 
@@ -41,7 +41,7 @@ def test_tables_created_in_parallel_are_all_tracked(tmp_path: Path) -> None:
     layout = Layout(str(tmp_path / "lake"))
     control = Control(layout.control)
     control.claim()
-    options = TableOptions.of(Config.from_mapping({"target": {"path": layout.target}}))
+    options = TargetOptions.of(Config.from_mapping({"target": {"path": layout.target}}))
     tracking = Tracking(layout, control, LocalDelta(), options)
     tracking.load(None)
     tracking.tables = SlowlyCopied()

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.binlog.charsets import charset
 from spark_repl.binlog.charsets.charset import to_text
-from spark_repl.binlog.rows.twins import has_twins, refuse_second_forms, second_form
+from spark_repl.binlog.rows.equal_values import has_equal_values, refuse_second_forms, second_form
 from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError
@@ -93,7 +93,7 @@ def test_which_tables_have_twins(
     kind: int, collation: int, literals: tuple[str, ...], zero_dates: str, want: bool
 ) -> None:
     found = table(column(ColumnType.LONG), column(kind, collation, literals))
-    assert has_twins(found, Forms(zero_dates=zero_dates)) is want
+    assert has_equal_values(found, Forms(zero_dates=zero_dates)) is want
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Values of the columns that only the target has (``rules.metadata_columns``), for logged
-changes and for rows read from the source."""
+"""Metadata values: those of the columns that only the target has (``rules.metadata_columns``),
+for logged changes and for rows read from the source."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Commits:
         return gtid_column(self.records), times
 
 
-def changed_by(
+def metadata_of_changes(
     target: TargetTable,
     images: RowImages,
     entries: Longs,
@@ -121,7 +121,7 @@ def changed_by(
     return {name: values[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}
 
 
-def copied_from(logged: SourceTable, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
+def metadata_of_copy(logged: SourceTable, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
     """Return the metadata columns of rows that were read from the source, after all of
     ``gtid_executed``."""
     return {
@@ -135,13 +135,15 @@ def copied_from(logged: SourceTable, gtid_executed: str, count: int) -> Mapping[
     }
 
 
-def deleted_from(logged: SourceTable, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
+def metadata_of_deletions(
+    logged: SourceTable, gtid_executed: str, count: int
+) -> Mapping[str, pa.Array]:
     """Return the metadata columns of rows that the source did not have then."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
-    return {**copied_from(logged, gtid_executed, count), **gone}
+    return {**metadata_of_copy(logged, gtid_executed, count), **gone}
 
 
-def truncated_at(
+def metadata_of_truncate(
     target: TargetTable, gtid: str, committed_us: int, position: int
 ) -> Mapping[str, pa.Array]:
     """Return the metadata columns [1] of the row that records a TRUNCATE in a changelog.

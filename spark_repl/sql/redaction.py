@@ -1,4 +1,4 @@
-"""The text of a logged statement as messages, logs and ``status`` may show it.
+"""Redaction: the text of a logged statement as messages, logs and ``status`` may show it.
 
 Literals are shown only of statements about tables and databases. Any other statement (CREATE USER,
 GRANT, SET PASSWORD, CREATE SERVER, CREATE PROCEDURE, INSERT and so on) may contain a password, its
@@ -28,7 +28,7 @@ _SECRET_FUNCTIONS = (
 )  # fmt: skip
 
 
-def without_literals(statement: str, sql_mode: int) -> str:
+def redact_literals(statement: str, sql_mode: int) -> str:
     """Return the words of ``statement`` with ? for each literal and without comments. Return only
     its first word if it can't be read."""
     try:
@@ -37,7 +37,7 @@ def without_literals(statement: str, sql_mode: int) -> str:
         return _unread(statement)
 
 
-def without_secrets(statement: str, sql_mode: int) -> str:
+def redact_secrets(statement: str, sql_mode: int) -> str:
     """Return the text of a statement about tables or databases, with ? for literals that may be
     secret. Return the text of any other statement, except XA START and similar ones, with ? for all
     literals and for names in double quotes. A text without secrets is unchanged."""

@@ -7,8 +7,8 @@ import pytest
 from spark_repl.alter.alteration import UnknownValue
 from spark_repl.alter.apply_alter import alter
 from spark_repl.sql.classify import classify_in
+from spark_repl.sql.redaction import is_about_tables, redact_literals, redact_secrets
 from spark_repl.sql.session import Session
-from spark_repl.sql.shown_text import is_about_tables, without_literals, without_secrets
 
 ANSI = 1 << 2
 
@@ -27,7 +27,7 @@ ANSI = 1 << 2
     ],
 )  # fmt: skip
 def test_each_literal_is_shown_as_a_question_mark(statement: str, shown: str) -> None:
-    assert without_literals(statement, 0) == shown
+    assert redact_literals(statement, 0) == shown
 
 
 SECRET = "s3cret"
@@ -68,9 +68,9 @@ SECRET = "s3cret"
 )
 def test_no_secret_is_shown(statement: str) -> None:
     assert SECRET in statement
-    assert SECRET not in without_literals(statement, 0)
-    assert SECRET not in without_secrets(statement, 0)
-    assert SECRET not in without_secrets(statement, ANSI)
+    assert SECRET not in redact_literals(statement, 0)
+    assert SECRET not in redact_secrets(statement, 0)
+    assert SECRET not in redact_secrets(statement, ANSI)
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_no_secret_is_shown(statement: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_secret_is_shown_as_it_is(statement: str) -> None:
-    assert without_secrets(statement, 0) == statement
+    assert redact_secrets(statement, 0) == statement
 
 
 def test_only_the_secret_literal_of_a_statement_is_hidden() -> None:
     made = "CREATE TABLE t (a VARCHAR(9) DEFAULT 'x') CONNECTION = 'mysql://a:b@c' COMMENT 'd'"
     shown = "CREATE TABLE t (a VARCHAR (9) DEFAULT 'x') CONNECTION = ? COMMENT 'd'"
-    assert without_secrets(made, 0) == shown
+    assert redact_secrets(made, 0) == shown
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_statements_about_tables(statement: str, is_one: bool) -> None:
 
 
 def test_names_in_double_quotes() -> None:
-    assert without_literals("DROP TABLE \"a\", 'b'", ANSI) == 'DROP TABLE "a", ?'
+    assert redact_literals("DROP TABLE \"a\", 'b'", ANSI) == 'DROP TABLE "a", ?'
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Twins: values that differ in the log and are equal in the target.
+"""Equal values: values that differ in the log and are equal in the target.
 
 The server distinguishes rows by their bytes, but the target has one text for both: JSON documents
 with another layout, characters that a character set has twice, an ENUM's invalid value and an empty
@@ -47,12 +47,12 @@ _HINT = (
 )
 
 
-def has_twins(definition: SourceTable, forms: Forms) -> bool:
+def has_equal_values(definition: SourceTable, forms: Forms) -> bool:
     """Return whether two rows of the table may differ in the log and be equal in the target."""
-    return any(_has_twins(column, forms) for column in definition.columns)
+    return any(_has_equal_values(column, forms) for column in definition.columns)
 
 
-def _has_twins(column: Column, forms: Forms) -> bool:
+def _has_equal_values(column: Column, forms: Forms) -> bool:
     if column.type == _T.JSON:
         return True
     if column.type in (_T.ENUM, _T.SET):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .log import RelayLog
 
 
-def unrepeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> FileIndex:
+def without_repeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> FileIndex:
     """Return the index of a replica's file with the transactions that files ``before`` already hold
     made empty."""
     earlier = index.earlier

@@ -19,7 +19,7 @@ from obstore.exceptions import (
 )
 
 from ..errors import TargetError
-from .object_store import bucket_of, parts_of
+from .target_uri import bucket_of, uri_parts
 
 _NO_BUCKET = re.compile(
     r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|specified (bucket|container) does not exist"
@@ -51,7 +51,7 @@ _SIGNATURE = re.compile(r"((?:sig|signature|X-Amz-\w+|X-Goog-\w+)=)[^&\s)]+", re
 
 
 @contextmanager
-def asking(path: str) -> Iterator[None]:
+def translated_errors(path: str) -> Iterator[None]:
     """Translate the errors of obstore's calls about ``path``.
 
     Raise FileNotFoundError, FileExistsError, TargetError, or OSError, with a number if a retry may
@@ -112,7 +112,7 @@ def refused(text: str, path: str) -> TargetError:
         f"the object store refuses: {text[:_MOST]}",
         file=path,
         hint="set the variables of credentials that may read, write, list and delete there:"
-        f" {_VARIABLES[parts_of(path)[0]]}",
+        f" {_VARIABLES[uri_parts(path)[0]]}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Table options: the configuration of the target's tables, as metadata of new Delta tables, rules
+"""Target options: the configuration of the target's tables, as metadata of new Delta tables, rules
 and policies."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class TargetOptions:
     """How new tables are created, whether other writers' changes of rows are accepted, and what
     statements may do to existing tables."""
 
@@ -56,7 +56,7 @@ class TableOptions:
     columns: ColumnRules = field(default_factory=ColumnRules)
 
     @classmethod
-    def of(cls, config: Config) -> TableOptions:
+    def of(cls, config: Config) -> TargetOptions:
         target = config.target
         return cls(
             target.column_mapping,

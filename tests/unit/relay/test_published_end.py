@@ -14,7 +14,7 @@ from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay import log as log_module
 from spark_repl.relay import published
 from spark_repl.relay.log import open_log
-from spark_repl.relay.published import NAME, End, EndWriter, read_end
+from spark_repl.relay.published_end import NAME, End, EndWriter, read_end
 from tests.support.binlog_writer import LogWriter
 
 
