@@ -24,11 +24,12 @@ from ..config.tables import SHAPING_KEYS, TABLE_KEYS, TableRule, read_tables
 from ..control.table.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..errors import ConfigError, SchemaError, SparkReplError
+from ..rules.masking import mask_key
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filters, names_of
 from ..rules.table_rules import TableRules
 from ..runtime.target_uri import is_remote
-from ..source.account import mask_key, password_of, tls_of
+from ..source.account import password_of, tls_of
 from ..sql.policy import Policies
 from ..tables.case_folding import fold
 from .configuration import failing

@@ -18,9 +18,9 @@ from ..decode.metadata_values import metadata_of_deletions
 from ..errors import RowsOutdated, RowsRefused
 from ..gtid import GtidSet
 from ..rules.column_rules import ColumnRules
+from ..rules.masking import mask_key
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
-from ..source.account import mask_key
 from ..source.connection import DumpConnection, begin_query, connect
 from ..write.rows.staged_rows import key_digests, staged_rows
 from .copy_chunk import copied_rows, patiently

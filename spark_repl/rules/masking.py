@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +14,39 @@ import pyarrow.compute as pc
 from ..alter.defaults import literal
 from ..binlog.kernels.sha256 import hmac_sha256
 from ..config.tables import KEY_MASK
-from ..errors import StatementError
+from ..errors import ConfigError, StatementError
 
 if TYPE_CHECKING:
+    from ..config import Target
     from ..config.tables import TableRule
     from ..tables.column import Column
     from ..tables.source_table import SourceTable
+
+_KEY_BYTES = 64
+
+
+def mask_key(target: Target) -> bytes:
+    """Return the secret key of sha256 masks; b"" without one. A key longer than a block is hashed,
+    as HMAC does.
+
+    Raise ConfigError if the configured place has no key.
+    """
+    key = b""
+    if target.mask_key_env:
+        key = os.environ.get(target.mask_key_env, "").encode()
+        if not key:
+            raise ConfigError(f"the environment has no {target.mask_key_env} (target.mask_key_env)")
+    elif target.mask_key_file:
+        try:
+            with open(target.mask_key_file, "rb") as lines:
+                key = lines.readline().rstrip(b"\r\n")
+        except OSError as error:
+            raise ConfigError(
+                f"can't read the key of masks: {error.strerror}", file=target.mask_key_file
+            ) from error
+        if not key:
+            raise ConfigError("the key of masks is empty", file=target.mask_key_file)
+    return sha256(key).digest() if len(key) > _KEY_BYTES else key
 
 
 def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:

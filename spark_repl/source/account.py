@@ -7,41 +7,15 @@ import os
 import shlex
 import subprocess
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, SecretError
+from ..errors import SecretError
 
 if TYPE_CHECKING:
-    from ..config import Source, Target
+    from ..config import Source
 
 
 _COMMAND_TIMEOUT_S = 30
-_KEY_BYTES = 64
-
-
-def mask_key(target: Target) -> bytes:
-    """Return the secret key of sha256 masks; b"" without one. A key longer than a block is hashed,
-    as HMAC does.
-
-    Raises ConfigError if the configured place has no key.
-    """
-    key = b""
-    if target.mask_key_env:
-        key = os.environ.get(target.mask_key_env, "").encode()
-        if not key:
-            raise ConfigError(f"the environment has no {target.mask_key_env} (target.mask_key_env)")
-    elif target.mask_key_file:
-        try:
-            with open(target.mask_key_file, "rb") as lines:
-                key = lines.readline().rstrip(b"\r\n")
-        except OSError as error:
-            raise ConfigError(
-                f"can't read the key of masks: {error.strerror}", file=target.mask_key_file
-            ) from error
-        if not key:
-            raise ConfigError("the key of masks is empty", file=target.mask_key_file)
-    return sha256(key).digest() if len(key) > _KEY_BYTES else key
 
 
 def password_of(source: Source) -> str:

@@ -22,9 +22,9 @@ from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
 from ..observe.reports.verify_status import MODE_REASON, WITHOUT_HISTORY
 from ..rules.column_rules import ColumnRules, masked_otherwise
+from ..rules.masking import mask_key
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
-from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .changed_above_cut import ByOthers, look_above
 from .claimed_keys import CLAIMED, ClaimedKeys, is_separated_by_filter

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ...schedule.group import Group, Records
     from ...schedule.until import Until
     from ..log.applied_log import AppliedLog
+    from .gaps import Gaps
     from .group_committer import Dispatched
-    from .low_water_mark import Gaps
     from .pipeline import Pipeline
 
 logger = logging.getLogger(__name__)

@@ -44,7 +44,7 @@ from ...write.tables.target_options import TargetOptions
 from ...write.tables.tracking import Tracking, left_out_before
 from ...write.upkeep.statistics_check import check_statistics
 from ..group.coordinator import Coordinator
-from ..group.low_water_mark import Gaps
+from ..group.gaps import Gaps
 from ..group.pipeline import Pipeline
 from ..group.stager import Stager
 from ..statements.statements import Statements

@@ -18,9 +18,9 @@ from ...delta.log import checkpoint_schedule
 from ...delta.log.retention_properties import retention_properties
 from ...delta.log.table_snapshot import NewTable
 from ...rules.column_rules import ColumnRules
+from ...rules.masking import mask_key
 from ...rules.replication_filters import ReplicationFilters
 from ...rules.table_rules import TableRules
-from ...source.account import mask_key
 from ...sql.policy import Policies, Policy
 from ...tables.case_folding import fold
 
