@@ -12,7 +12,7 @@ from spark_repl.errors import FormatError, LogError
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay import log as log_module
-from spark_repl.relay import published
+from spark_repl.relay import published_end
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published_end import NAME, End, EndWriter, read_end
 from tests.support.binlog_writer import LogWriter
@@ -33,7 +33,7 @@ def test_what_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     data = path.read_bytes()
     for at in range(len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        monkeypatch.setattr(published, "_ATTEMPTS", 1)
+        monkeypatch.setattr(published_end, "_ATTEMPTS", 1)
         with pytest.raises(LogError, match="published end is damaged"):
             read_end(tmp_path)
     other = b"XXXX" + data[4:-4]
@@ -76,7 +76,9 @@ def test_what_a_receiver_has_begun_is_no_recorded_log(
     assert open_log(str(file)).path == str(file), "one file is what it is"
     end.publish(End("0" * 32, RelayPosition(1, 4), 0))
     end.close()
-    assert published.is_followed(tmp_path), "also where the end comes right behind the look for it"
+    assert published_end.is_followed(tmp_path), (
+        "also where the end comes right behind the look for it"
+    )
     with pytest.raises(LogError):
         open_log(str(tmp_path))
 

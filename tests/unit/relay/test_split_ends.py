@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.relay.test_split import changed, index_of, told
 
 from spark_repl.binlog.event_types import CRC_LENGTH, EventFlag, EventType
 from spark_repl.errors import LogError
@@ -17,6 +16,7 @@ from spark_repl.relay.split_transactions import is_split
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.relay_split import description, relayed, source_events, write_file
 from tests.unit.relay.test_source_places import moved
+from tests.unit.relay.test_split_transactions import changed, index_of, told
 
 A = Table("a")
 
