@@ -80,29 +80,29 @@ class Demo:
         applier = self.start(f"between_tables:{_CRASH_GROUP}")
         if applier.wait() != -signal.SIGKILL:
             raise self._failed("the applier was to be killed between two tables, and was not")
-        last = self.cuts()[-1]
+        last = self.control.cuts()[-1]
         newest = {
             name: newest_version(self.layout.table(v.path)) for name, v in last.tables.items()
         }
         wrong, right = self.total(last, newest), self.total(last)
-        self.say(f"SIGKILL between two tables of one group, after {len(self.cuts())} cuts.")
+        self.say(f"SIGKILL between two tables of one group, after {len(self.control.cuts())} cuts.")
         self.say(f"  every table's latest version: {wrong:>12,}   [red]wrong[/red], a torn state")
         self.say(f"  the last cut:                 {right:>12,}   [green]right[/green]")
         if wrong == TOTAL or right != TOTAL:
             raise DemoError(f"after the kill: latest versions {wrong}, last cut {right}")
 
     def killed_at_random(self) -> None:
-        before = len(self.cuts())
+        before = len(self.control.cuts())
         wanted = before + random.randint(4, 14)
         applier = self.start()
-        while len(self.cuts()) < wanted:
+        while len(self.control.cuts()) < wanted:
             if applier.poll() is not None:
                 raise self._failed("the applier ended before it could be killed")
             time.sleep(0.05)
         time.sleep(random.random() / 3)
         applier.kill()
         applier.wait()
-        self.say(f"SIGKILL at a random moment, after {len(self.cuts())} cuts.")
+        self.say(f"SIGKILL at a random moment, after {len(self.control.cuts())} cuts.")
 
     def finished(self) -> Mapping[str, Any]:
         applier = self.start()
@@ -116,9 +116,6 @@ class Demo:
         )
         return result
 
-    def cuts(self) -> list[Cut]:
-        return self.control.cuts()
-
     def total(self, cut: Cut, versions: Mapping[str, int] | None = None) -> Decimal:
         total = Decimal(0)
         for name, column in _SUMS.items():
@@ -131,7 +128,7 @@ class Demo:
     def check_cuts(self) -> int:
         """Every cut's sum. Raises DemoError for the first wrong one."""
         checked = 0
-        for cut in self.cuts():
+        for cut in self.control.cuts():
             # Until the bank's first transaction there are no rows, or not yet all tables.
             if not all(name in cut.tables for name in _SUMS) or (
                 not checked and not self.total(cut)
@@ -147,7 +144,7 @@ class Demo:
 
     def check_end(self) -> int:
         """Rows compared with the server's own end state. Raises DemoError when one differs."""
-        last = self.cuts()[-1]
+        last = self.control.cuts()[-1]
         shown = Table("table", "rows", "Delta version", "one row", title="The tables")
         total = 0
         for name, columns, rows in expected_tables(self.log / "expected"):

@@ -25,15 +25,24 @@ PRIVATE_WORDS = frozenset(
     }
 )  # fmt: skip
 """words that say nothing of what a value is"""
-PRIVATE_WORDS_PER_1000 = 5.6
+PRIVATE_WORDS_PER_1000 = 5.5
 """a ratchet; deltalake and pymysql have none, sqlglot has two"""
 STATES_DESCRIBED = 0
 """a ratchet: functions that change something, and whose docstrings describe a state"""
-FORWARDING_PERCENT = 1.3
+FORWARDING_PERCENT = 0.9
 """a ratchet: methods that only pass a call on"""
-LARGE_FOLDERS, SMALL_MODULES, TWIN_NAMES, NAMELESS = 0, 14, 2, 86
-"""ratchets: folders with more modules than the most, small modules with few importers, basenames
-that several modules have, modules whose public names have no word of the module's name"""
+NAMELESS = 55
+"""a ratchet: modules whose public names have no word of the module's name. Those that are left are
+named after what their names are about (``rules.masking`` has ``masked``)."""
+SMALL_FOR_A_REASON = {
+    "binlog.types.geometry_vector": "two types of values that are like no others",
+    "delta.files.variant_struct": "statistics and columns of files import it, and one the other",
+    "expressions.syntax": "what the readers of expressions hand to their resolution",
+    "receiver.identity": "a file of the relay log's folder, read also before there is a receiver",
+    "service.many_workers_daemon": "Spark starts it by its name",
+    "service.receiver_parent": "Python's fork server imports it by its name",
+}
+"""modules with fewer lines and importers than the least -> why they are no part of another"""
 UNIT_TESTED_PERCENT = 44
 """a ratchet: modules after which a unit test file is named"""
 UNIT_TESTS_OF_NO_MODULE = {"cli/test_jobs.py": "tests jobs/, which is no part of the package"}
@@ -241,15 +250,15 @@ def test_there_are_no_cycles_of_annotations() -> None:
 
 def test_folders_are_small() -> None:
     large = {name: n for name, n in folders().items() if n > FOLDER_MODULES_MAX}
-    assert len(large) <= LARGE_FOLDERS, large
+    assert large == {}
 
 
-def test_small_modules_become_fewer() -> None:
-    assert len(small()) <= SMALL_MODULES, small()
+def test_small_modules_have_a_reason() -> None:
+    assert set(small()) == set(SMALL_FOR_A_REASON)
 
 
-def test_twin_names_become_fewer() -> None:
-    assert len(twins()) <= TWIN_NAMES, twins()
+def test_no_two_modules_have_one_name() -> None:
+    assert twins() == {}
 
 
 def test_modules_name_what_they_have() -> None:
