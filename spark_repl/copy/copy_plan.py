@@ -22,9 +22,9 @@ from ..config.renaming import SHARD, is_shared, whole_of
 from ..config.tables import NO_ROWS
 from ..control.records import name_case, recorded_filters, system_time_zone
 from ..control.records.channels import control_of
+from ..control.records.claimed_names import ClaimedNames
 from ..control.records.copies import Copy, last_copy, record_copy, standing
 from ..control.records.name_registry import OtherChannels
-from ..control.records.names import Names
 from ..control.records.shared_tables import shared_rules
 from ..control.records.table_paths import (
     check_free,
@@ -182,8 +182,8 @@ def _in_free_paths(copy: Copy, layout: Layout, given: GivenPaths) -> Copy:
     return replace(copy, paths=paths)
 
 
-def _names(config: Config, control: Control) -> Names:
-    return Names(control, config.target.path, shared_rules(config.tables))
+def _names(config: Config, control: Control) -> ClaimedNames:
+    return ClaimedNames(control, config.target.path, shared_rules(config.tables))
 
 
 def in_shared(config: Config, control: Control, copy: Copy) -> Copy:

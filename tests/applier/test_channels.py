@@ -16,7 +16,7 @@ from spark_repl.control.cuts.cut_reader import cut
 from spark_repl.control.cuts.cut_wait import wait_for
 from spark_repl.control.cuts.joint_cut import JointCut, joint_cut
 from spark_repl.control.records.channels import channel_at
-from spark_repl.control.records.names import Names
+from spark_repl.control.records.claimed_names import ClaimedNames
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
@@ -184,7 +184,7 @@ def test_both_make_it_at_one_moment(
     writer, other = (log, "us") if channel == "default" else (us, "default")
     control = channel_at(str(target), other).control
     control.claim()
-    rival = Names(control, str(target))
+    rival = ClaimedNames(control, str(target))
     fault: list[str] = []
 
     class Late(Control):

@@ -163,7 +163,7 @@ ROOMS: dict[str, Room] = {
     "relay files": Room(
         ("relay/split_transactions.py", "relay/repeated_transactions.py", "relay/index.py",
          "relay/file_transactions.py", "relay/log.py"),
-        ("unit/relay/test_split_transactions.py", "unit/relay/test_split_ends.py",
+        ("unit/relay/test_split_transactions.py", "unit/relay/test_split_transactions_ends.py",
          "unit/relay/test_log.py",
          "unit/relay/test_index_scenarios.py", "unit/relay/test_index.py",
          "unit/relay/test_log_purged_files.py", "unit/relay/test_log_readers.py",

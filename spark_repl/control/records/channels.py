@@ -2,7 +2,7 @@
 
 The channel that had the target first is in ``_repl``, as in a target with one channel. Each other
 one is in ``_repl/channels/<name>`` with its own control table, owner, histories, cuts and XA
-branches. The tables of all channels are together; ``names`` records which belong to whom.
+branches. The tables of all channels are together; ``claimed_names`` records which belong to whom.
 """
 
 from __future__ import annotations

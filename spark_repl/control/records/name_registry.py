@@ -1,9 +1,9 @@
 """Name registry: which channel has which table names, as the control tables of a target record it.
 
-``names`` writes the notes. ``OtherChannels`` has the paths of a target's other channels. A name may
-move to another channel. A start gives up the names that a channel has no more, and upkeep of the
-first channel gives up the names of tables that no longer exist. A path never moves with its name,
-since a sleeping applier may have chosen the folder for removal.
+``claimed_names`` writes the notes. ``OtherChannels`` has the paths of a target's other channels. A
+name may move to another channel. A start gives up the names that a channel has no more, and upkeep
+of the first channel gives up the names of tables that no longer exist. A path never moves with its
+name, since a sleeping applier may have chosen the folder for removal.
 """
 
 from __future__ import annotations

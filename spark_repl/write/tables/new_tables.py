@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from datetime import datetime
 
+    from ...control.records.claimed_names import ClaimedNames
     from ...control.records.definitions import Definitions
     from ...control.records.name_case import NameCase
-    from ...control.records.names import Names
     from ...control.table.control import Control
     from ...control.table.layout import Layout
     from ...delta.log.table_log import TableLog
@@ -62,7 +62,7 @@ class NewTables:
         delta: TableLog,
         options: TargetOptions,
         names: NameCase,
-        claimed_names: Names,
+        claimed_names: ClaimedNames,
         commits: TableCommits,
         definitions: Definitions,
     ) -> None:

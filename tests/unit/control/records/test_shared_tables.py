@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from spark_repl.config import Config
 from spark_repl.control.records.channels import channels, opened
-from spark_repl.control.records.names import Names
+from spark_repl.control.records.claimed_names import ClaimedNames
 from spark_repl.control.records.shared_tables import SharedTable, shared_tables
 from spark_repl.control.table.control import Control
 from spark_repl.errors import SettingError
@@ -28,14 +28,14 @@ def table(
     return SharedTable("lake.orders", CHANNELS, "_channel", rows=rows, disjoint=disjoint)
 
 
-def begun(target: Path, channel: str, append: Any = write_deltalake) -> Names:
+def begun(target: Path, channel: str, append: Any = write_deltalake) -> ClaimedNames:
     place = opened(Config().override({"target.path": str(target), "channel": channel}))
     control = Control(place.layout.control, channel, append=append)
     control.claim()
-    return Names(control, str(target), [table(channel, "id = 0")])
+    return ClaimedNames(control, str(target), [table(channel, "id = 0")])
 
 
-def share(names: Names, wanted: SharedTable) -> SharedTable:
+def share(names: ClaimedNames, wanted: SharedTable) -> SharedTable:
     return names.share(wanted, lambda: "lake/orders")
 
 

@@ -1,4 +1,4 @@
-"""Names: which channel each table belongs to, where several channels have one target.
+"""Claimed names: which channel each table belongs to, where several channels have one target.
 
 Invariant: no two channels feed tables of one name, whatever happens in between and whichever
 process is killed. A channel notes a name before it writes anything under it. All notes are rows of
@@ -47,7 +47,7 @@ from .shared_tables import SharedTable, shared_tables
 _LISTED = 5
 
 
-class Names:
+class ClaimedNames:
     """The names of the tables below ``target`` of the channel whose control table is ``control``.
     ``sharing``: tables that other channels may feed also. Thread-safe."""
 

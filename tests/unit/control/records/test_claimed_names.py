@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 
 from spark_repl.config import Config
 from spark_repl.control.records.channels import channel_at, channels, control_of, layout_of, opened
+from spark_repl.control.records.claimed_names import ClaimedNames
 from spark_repl.control.records.copies import Copy
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.name_registry import (
@@ -20,7 +21,6 @@ from spark_repl.control.records.name_registry import (
     channels_beside,
     noted_names,
 )
-from spark_repl.control.records.names import Names
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention
 from spark_repl.control.records.table_paths import announce, given_paths
@@ -46,15 +46,17 @@ def config(target: Path, channel: str, **more: Any) -> Config:
     return Config().override({"target.path": str(target), "channel": channel, **more})
 
 
-def begun(target: Path, channel: str, append: Any = write_deltalake) -> tuple[Control, Names]:
+def begun(
+    target: Path, channel: str, append: Any = write_deltalake
+) -> tuple[Control, ClaimedNames]:
     """A channel whose owner this process is; ``append`` writes to its own control table."""
     place = opened(config(target, channel))
     control = Control(place.layout.control, channel, append=append)
     control.claim()
-    return control, Names(control, str(target))
+    return control, ClaimedNames(control, str(target))
 
 
-def make(control: Control, names: Names, name: str) -> None:
+def make(control: Control, names: ClaimedNames, name: str) -> None:
     check = names.before_creating([name])
     announce(control, name, name.replace(".", "/"), 1, "x:1", check)
 
@@ -431,14 +433,14 @@ def test_a_sleeper_frees_no_name_of_its_successor(tmp_path: Path) -> None:
     def take_over() -> None:
         successor.claim(take_over=True)
         announce(successor, "t.a", "t/a", 1, "x:1")
-        Names(successor, str(tmp_path)).load()
+        ClaimedNames(successor, str(tmp_path)).load()
 
     append.then = take_over
     with pytest.raises(FencedError):
         others.load()
     assert noted_names(first) == {"t.a": "us"}
     with pytest.raises(OtherChannelError):
-        make(first, Names(first, str(tmp_path)), "t.a")
+        make(first, ClaimedNames(first, str(tmp_path)), "t.a")
     detail = {"channel": "us", "names": [], "epoch": us.epoch, "freed": ["t.a"]}
     others._shared.write_beside(KIND, lambda: True, detail=json.dumps(detail))
     assert noted_names(first) == {"t.a": "us"}, "its row comes after the successor's note"
