@@ -102,7 +102,7 @@ class Coordinator:
 
     def _show_what_is_left(self) -> None:
         """Show in the status whether the log, as it was read last, holds more than was applied."""
-        index = self._applied.index
+        index = self._applied.view.index
         more = len(index.slice(self.mark.position, index.end, 1))
         self._status.state(STAGING if more else WAITING_FOR_WORK, "")
 
@@ -132,7 +132,7 @@ class Coordinator:
         """
         if offset is None or offset <= self.mark.position:
             return
-        records = self._applied.index.slice(self.mark.position, offset)
+        records = self._applied.view.index.slice(self.mark.position, offset)
         if len(records):
             logger.warning(
                 "the streaming checkpoint is ahead of the tables: applying %d transactions first",
@@ -184,7 +184,7 @@ class Coordinator:
             if self._until.is_after_gaps:
                 self.reached_until = not self._gaps.are_open
             elif self._until.is_reached(
-                index, self.mark.position, self.mark.executed, self._applied.relay
+                index, self.mark.position, self.mark.executed, self._applied.view.relay
             ):
                 self.reached_until = True
         return self.reached_until
@@ -210,7 +210,7 @@ class Coordinator:
         if until.is_after_gaps:
             return self._gaps.take(records)
         return until.count_before(
-            records, self.mark.executed, self._applied.relay, self._applied.base
+            records, self.mark.executed, self._applied.view.relay, self._applied.base
         )
 
     def _due(self, group: Group) -> bool:

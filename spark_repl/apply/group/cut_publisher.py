@@ -80,7 +80,7 @@ class CutPublisher:
         return Cut(
             group.end,
             str(group.executed.union(group.gtids)),
-            self._applied.history.log_id,
+            self._applied.view.history.log_id,
             end | {"commit_time": int(group.records["commit_time"][-1])},
             {},
             prepared=tuple(branch.to_json() for branch in group.xa.prepared),
@@ -222,7 +222,7 @@ class CutPublisher:
         """Return (GTID, commit time in microseconds) of the last transaction before the mark. If
         the log does not hold that transaction, return an executed one, and ("", 0) if there is
         none."""
-        for record in self._applied.index.before(self.mark.position):
+        for record in self._applied.view.index.before(self.mark.position):
             if gtid := gtid_text(record)[0]:
                 return gtid, int(record["commit_time"])
         committed_us = self.last_cut.source.get("commit_time", 0) if self.last_cut else 0

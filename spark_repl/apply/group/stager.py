@@ -192,7 +192,7 @@ class Stager:
             rewrites=ignored.filters.rewrites,
             columns=self.tracking.column_rules,
         )
-        return stage_tasks(self.applied.relay, self.applied.base, group, skip, template)
+        return stage_tasks(self.applied.view.relay, self.applied.base, group, skip, template)
 
     def _wider(self) -> dict[str, TargetTable]:
         """Return the tables of which the target keeps more than the source has, as they are at this

@@ -194,11 +194,11 @@ class XaParts:
         """Return the branch of an XA record, or None if the record has to be passed over. Raise
         OSError before any state changes, so that the call can be repeated."""
         position = int(record["position"])
-        path = applied.relay.file((position >> OFFSET_BITS) - applied.base).path
+        path = applied.view.relay.file((position >> OFFSET_BITS) - applied.base).path
         start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
         pieces: tuple[Piece, ...] = ()
         if is_split(record):
-            pieces = pieces_of(applied.relay, record, applied.base)
+            pieces = pieces_of(applied.view.relay, record, applied.base)
             start, end = 0, size_of(pieces)
         flags = int(record["flags"])
         checksum = bool(flags & Flag.CHECKSUM)

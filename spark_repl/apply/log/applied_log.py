@@ -42,35 +42,23 @@ class LogView:
 class AppliedLog:
     """The applied log. ``path``: the log's folder. ``folder``: the folder of its index.
 
-    ``refresh`` replaces the view as a whole, so that any thread sees files, history and index of
+    ``refresh`` replaces ``view`` as a whole, so that any thread sees files, history and index of
     one moment.
     """
 
     def __init__(self, path: str, folder: str, control: Control, view: LogView) -> None:
-        self.path, self.folder, self._control, self._view = path, folder, control, view
+        self.path, self.folder, self._control, self.view = path, folder, control, view
         self._lease, self._places = Lease(), SourcePlaces()
-
-    @property
-    def relay(self) -> RelayLog:
-        return self._view.relay
-
-    @property
-    def history(self) -> History:
-        return self._view.history
-
-    @property
-    def index(self) -> TransactionIndex:
-        return self._view.index
 
     @property
     def base(self) -> int:
         """Return the number to add to the number in a file's name."""
-        return self._view.history.base
+        return self.view.history.base
 
     @property
     def start(self) -> int:
         """Return the packed position where the log's first file begins."""
-        return RelayPosition(self.base + self.relay.files[0].number, 0).packed
+        return RelayPosition(self.base + self.view.relay.files[0].number, 0).packed
 
     def hold(self, position: int) -> None:
         """Keep every purge from the file of this packed position and from later files, until
@@ -80,10 +68,10 @@ class AppliedLog:
         def see(relay: RelayLog) -> None:
             self._lease.hold(relay, (position >> OFFSET_BITS) - self.base)
 
-        if self.relay.log_id:
-            number = min((position >> OFFSET_BITS) - self.base, self.relay.files[-1].number)
+        if self.view.relay.log_id:
+            number = min((position >> OFFSET_BITS) - self.base, self.view.relay.files[-1].number)
             try:
-                self._lease.hold(self.relay, number)
+                self._lease.hold(self.view.relay, number)
             except FileNotFoundError:
                 read_while_purged(self.path, see)
 
@@ -93,7 +81,7 @@ class AppliedLog:
     def refresh(self) -> TransactionIndex:
         """Read the transactions that were appended since; return the index. Raise LogError if a
         file was replaced, or if the receiver has begun a new log."""
-        before = self._view
+        before = self.view
 
         def see(relay: RelayLog) -> tuple[History, TransactionIndex]:
             if relay.log_id != before.relay.log_id:
@@ -105,14 +93,14 @@ class AppliedLog:
             return indexed(relay, before.history, self.folder, before.index)
 
         relay, (history, index) = read_while_purged(self.path, see)
-        self._view = LogView(relay, history, index)
+        self.view = LogView(relay, history, index)
         if history.fingerprints != before.history.fingerprints:
             record(self._control, history)
         return index
 
     def ahead(self, position: int) -> Backlog:
         """Return what the log holds after a packed position, as far as it was read."""
-        view = self._view
+        view = self.view
         index = view.index
         newest = index.before(index.end)
         if not len(newest):
@@ -122,49 +110,49 @@ class AppliedLog:
 
     def spans(self, records: Records, branches: Mapping[int, Branch] = {}) -> tuple[Span, ...]:
         """Return the spans of consecutive transactions. ``branches``: see ``spans_of``."""
-        return spans_of(self.relay, self.base, records, branches)
+        return spans_of(self.view.relay, self.base, records, branches)
 
     def placed(self, error: SparkReplError, transaction: Any) -> SparkReplError:
         """Return the error with the file, position and GTID of an index record's transaction."""
         place = RelayPosition.unpack(int(transaction["position"]))
-        path = self.relay.file(place.file_no - self.base).path
+        path = self.view.relay.file(place.file_no - self.base).path
         return error.at(file=path, position=place, gtid=gtid_name(transaction))
 
     def name_of(self, position: int) -> str:
         """Return FILE:OFFSET of a packed position, whether or not its file exists."""
         at = RelayPosition.unpack(position)
-        names = {file.number + self.base: file.name for file in self.relay.files}
+        names = {file.number + self.base: file.name for file in self.view.relay.files}
         return f"{names[at.file_no]}:{at.offset}" if at.file_no in names else str(at)
 
     def source_of(self, position: int) -> dict[str, Any]:
         """Return the place on the source of a packed position at which a transaction ends: server,
         file and offset. The file and offset are missing if the log does not record them."""
-        view = self._view
+        view = self.view
         place = self._places.end_of(view.relay, view.index, position)
         return self._source(place) | {"relay": self.name_of(position)}
 
     def source_before(self, position: int) -> dict[str, Any]:
         """Return the place on the source where the transaction at a packed position begins."""
-        view = self._view
+        view = self.view
         return self._source(self._places.begin_of(view.relay, view.index, position))
 
     def _source(self, place: SourcePlace | None) -> dict[str, Any]:
-        return {"server_uuid": self.relay.source_uuid, **(place.to_json() if place else {})}
+        return {"server_uuid": self.view.relay.source_uuid, **(place.to_json() if place else {})}
 
     def find(self, place: SourcePlace) -> int | None:
         """Return the packed position of a place of the source between two transactions. Return None
         if the log does not hold the place, or is another log."""
-        view = self._view
+        view = self.view
         return self._places.find(view.relay, view.index, place)
 
     def first_place(self) -> SourcePlace | None:
         """Return the place of the source where the log begins."""
-        return self._places.first(self._view.relay, self._view.index)
+        return self._places.first(self.view.relay, self.view.index)
 
     def count_up_to(self, records: Any, place: SourcePlace) -> int:
         """Return how many of some consecutive records end at or before a place of the source. Raise
         HistoryError if their files are other files of the same name."""
-        return self._places.count_up_to(records, self._view.relay, self._view.index, place)
+        return self._places.count_up_to(records, self.view.relay, self.view.index, place)
 
 
 def _seconds(records: Any) -> float:

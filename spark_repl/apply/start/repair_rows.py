@@ -169,10 +169,10 @@ class RowRepairs:
         applied = self._applied
         meanwhile = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(behind.gtid_executed))
         if not meanwhile:
-            return applied.index.slice(cut.position, cut.position)
+            return applied.view.index.slice(cut.position, cut.position)
         if behind.log_id != cut.log_id:
             raise RowsOutdated("there is another relay log now")
-        records = applied.index.slice(behind.position, cut.position)
+        records = applied.view.index.slice(behind.position, cut.position)
         executed_after = GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
         if not meanwhile.issubset(executed_after):
             raise RowsOutdated(

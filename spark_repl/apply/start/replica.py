@@ -247,7 +247,7 @@ class Replica:
     @property
     def index(self) -> TransactionIndex:
         """Return the index of the log's transactions, as far as the log was read."""
-        return self.opened.applied.index
+        return self.opened.applied.view.index
 
     def apply(self, *, follow: bool = False) -> Result:
         """Run the stream. Raise the error that stopped it; everything before that has been

@@ -180,7 +180,8 @@ def _begin(
 ) -> _Begin:
     """Return where the log is applied from. Only GTIDs show what a copy holds. Raise HistoryError
     if the log does not continue the target."""
-    relay, history, index = applied.relay, applied.history, applied.index
+    view = applied.view
+    relay, history, index = view.relay, view.history, view.index
     if cut is None and not copied:
         check_beginning(relay, index, applied.first_place(), begin)
     if history.renewed and not copied:
@@ -200,7 +201,8 @@ def _with_skipped(point: ResumePoint, skip: GtidSet, applied: AppliedLog) -> Res
     """Return the point with the GTIDs to leave out, and with the ones among them that the log
     lacks."""
     if absent := skip.subtract(point.executed):
-        absent = absent.subtract(applied.relay.previous_gtids()).subtract(applied.index.gtids())
+        view = applied.view
+        absent = absent.subtract(view.relay.previous_gtids()).subtract(view.index.gtids())
     return replace(point, skip=skip, absent=absent)
 
 
@@ -220,7 +222,8 @@ def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> No
     if copy is None or point.ahead > point.position or catch_up.active(point.executed):
         return
     tables_now = versions(tracking.tables.items())
-    shown = point.cut or first_cut(applied.relay, applied.history, point.executed, tables_now)
+    view = applied.view
+    shown = point.cut or first_cut(view.relay, view.history, point.executed, tables_now)
     waiting, tables = dict(tracking.waiting), dict(sorted(tables_now.items()))
     marks = tracking.quarantine_marks()
     shown = replace(shown, tables=tables, waiting=waiting, quarantined=marks)

@@ -42,7 +42,7 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
     meanwhile = logged_while_copied(control, copy)
     stale = {name: Waiting(reason, "") for name, reason in copy.unfinished.items()}
     for record in _statements(applied, meanwhile):
-        query = read_query(record, applied.relay, 0)
+        query = read_query(record, applied.view.relay, 0)
         statement = rewrites.statement(classify_in(query.text, Session.of(query)))
         if statement.has_failed(query):
             continue
@@ -62,7 +62,7 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
 def _statements(applied: AppliedLog, gtids: GtidSet) -> Iterator[Any]:
     """Yield the index records of the transactions that are statements. Their file numbers are the
     log's own."""
-    for file in applied.index.files:
+    for file in applied.view.index.files:
         records = file.records[np.isin(file.records["kind"], (Kind.QUERY, Kind.DDL_ROWS))]
         yield from records[gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])]
 

@@ -106,7 +106,7 @@ class Statements:
         """Apply the one statement of an index record, and return its result. ``cut`` is the cut
         after it. For CREATE TABLE ... SELECT, create the table without its rows, which the record
         also has. Raise StatementError before anything is done if the statement can't be applied."""
-        kind, relay, base = Kind(int(record["kind"])), self._log.relay, self._log.base
+        kind, relay, base = Kind(int(record["kind"])), self._log.view.relay, self._log.base
         if kind in _WHY:
             number = 13119 if kind == Kind.INCIDENT else 0
             raise StatementError(_WHY[kind], hint=_HINT, number=number)

@@ -107,7 +107,7 @@ class RelayStream:
         with self._batching:
             if self._is_stopping() or self._coordinator.reached_until:
                 return
-            coordinator, index = self._coordinator, self._applied.index
+            coordinator, index = self._coordinator, self._applied.view.index
             records = index.slice(coordinator.mark.position, index.end)
             within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
             try:
@@ -120,8 +120,8 @@ class RelayStream:
     def _load(self, spark: SparkSession, stop_file: Path) -> DataFrame:
         """Return the stream of the log's transactions, from where the tables are."""
         base, low = self._applied.base, self._applied.start
-        high = max(self._applied.index.end, low)
-        forget_foreign(self._checkpoint, self._applied.relay, base, high)
+        high = max(self._applied.view.index.end, low)
+        forget_foreign(self._checkpoint, self._applied.view.relay, base, high)
         reader = (
             spark.readStream.format("mysql_relay")
             .option("path", self._applied.path)
@@ -211,7 +211,7 @@ class RelayStream:
             self._apply_between(first, last, count)
         else:
             self._retries.run(self._applied.refresh)
-        index = self._applied.index
+        index = self._applied.view.index
         if index.damage and not index.count_behind(self._coordinator.mark.position)[0]:
             raise index.damage  # the stream reads only the published end, and does not see it
         reach("before_checkpoint")
@@ -249,7 +249,7 @@ class RelayStream:
             return None
         match = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
         if match:
-            return self._applied.index.damage or LogError(
+            return self._applied.view.index.damage or LogError(
                 match.group(2).strip(), hint="see the message of the stream above"
             )
         message = f"the stream stopped: {said_by_python(text) or text.splitlines()[0]}"
