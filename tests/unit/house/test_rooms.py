@@ -35,8 +35,9 @@ NAMELESS = 56
 """a ratchet: modules whose public names have no word of the module's name. Those that are left are
 named after what their names are about (``rules.masking`` has ``masked``)."""
 SMALL_FOR_A_REASON = {
-    "binlog.types.geometry_vector": "two types of values that are like no others",
-    "delta.files.variant_struct": "statistics and columns of files import it, and one the other",
+    "binlog.types.geometry_vector": "GEOMETRY and VECTOR are stored as no other type is",
+    "control.cuts.cut_head": "reads without Spark; its neighbour ``cut_reader`` reads with it",
+    "delta.files.variant_struct": "``statistics`` and ``delta_columns``, which imports it, use it",
     "expressions.syntax": "what the readers of expressions hand to their resolution",
     "receiver.identity": "a file of the relay log's folder, read also before there is a receiver",
     "service.many_workers_daemon": "Spark starts it by its name",
