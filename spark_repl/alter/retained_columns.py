@@ -139,7 +139,7 @@ def _restored(
 
 def _is_changed(before: Column, after: Column) -> bool:
     """Return whether the source changed its version of the target's column ``before``."""
-    old = before.logged or before
+    old = before.as_logged
     return replace(old, name=after.name, visible=after.visible) != after
 
 

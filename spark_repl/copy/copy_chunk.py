@@ -178,7 +178,7 @@ def copied_rows(
         return pa.Table.from_arrays(arrays, schema=target.arrow_schema()), replaced
     names = [str(number) for number in range(len(arrays))]
     read = pa.RecordBatch.from_arrays(arrays, names=names)
-    if target.row_filter:
+    if target.filters_rows:
         read = read.filter(pa.array(_passes(target, columns, arrays, forms)))
     extra = metadata_of_copy(logged, gtid_executed, len(read))
     rows = target_rows(read, logged, target, key, extra)

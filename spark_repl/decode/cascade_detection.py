@@ -128,7 +128,7 @@ def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) ->
     if key.on_update:
         columns = _columns(images.definition, key)
         updates = np.flatnonzero(events[:, KIND] != DELETE)
-        if not images.definition.columns:  # LEFT_OUT: which ones change is not known
+        if not images.definition.columns:  # not applied: which ones change is not known
             at = 0 if len(updates) else None
         else:
             at = images.first_update(events[updates], columns) if len(updates) else None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..rules.replication_filters import ReplicationFilters
 from ..tables.case_folding import fold
-from ..tables.source_table import UNREAD, SourceTable
+from ..tables.source_table import Declared, SourceTable, Unapplied
 
 if TYPE_CHECKING:
     from ..rules.rewrites import Rewrites
@@ -72,8 +72,8 @@ class AllTablesExcept(Container[str]):
         return name != self.name
 
 
-class KnownTables(Mapping[str, "SourceTable"]):
-    """Definitions by the tables' names in the log; UNREAD for ignored tables.
+class KnownTables(Mapping[str, "Declared"]):
+    """Definitions by the tables' names in the log; ``Unapplied.UNREAD`` for ignored tables.
 
     An ignored table of ``parents`` (names in lower case) has its definition nevertheless. The
     worker needs it to detect changes that a foreign key cascades into applied tables. ``packer``:
@@ -82,7 +82,7 @@ class KnownTables(Mapping[str, "SourceTable"]):
 
     def __init__(
         self,
-        definitions: Mapping[str, SourceTable],
+        definitions: Mapping[str, Declared],
         ignored: IgnoredTables,
         parents: Container[str] = (),
         packer: TablePacker | None = None,
@@ -90,10 +90,10 @@ class KnownTables(Mapping[str, "SourceTable"]):
         self._definitions, self._ignored, self._parents = definitions, ignored, parents
         self._packer = packer or TablePacker()
 
-    def __getitem__(self, name: str) -> SourceTable:
+    def __getitem__(self, name: str) -> Declared:
         name = self._ignored.filters.rewrites.table(name)
         if name in self._ignored and fold(name) not in self._parents:
-            return UNREAD
+            return Unapplied.UNREAD
         return self._definitions[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -107,8 +107,8 @@ class KnownTables(Mapping[str, "SourceTable"]):
         return KnownTables, (packed, self._ignored, self._parents)
 
 
-class OnlyTable(Mapping[str, "SourceTable"]):
-    """A mapping in which every table is UNREAD but one.
+class OnlyTable(Mapping[str, "Declared"]):
+    """A mapping in which every table is ``Unapplied.UNREAD`` but one.
 
     ``name``: the table's name in the target. ``definition``: its definition, or None if no
     statement and no copy has declared it. Lookups use names in the log.
@@ -117,9 +117,9 @@ class OnlyTable(Mapping[str, "SourceTable"]):
     def __init__(self, name: str, definition: SourceTable | None, rewrites: Rewrites) -> None:
         self._name, self._definition, self._rewrites = name, definition, rewrites
 
-    def __getitem__(self, name: str) -> SourceTable:
+    def __getitem__(self, name: str) -> Declared:
         if not self.is_logged_as(name):
-            return UNREAD
+            return Unapplied.UNREAD
         if self._definition is None:
             raise KeyError(name)
         return self._definition
@@ -135,14 +135,14 @@ class OnlyTable(Mapping[str, "SourceTable"]):
         return 1
 
 
-class PackedTables(Mapping[str, "SourceTable"]):
+class PackedTables(Mapping[str, "Declared"]):
     """Pickled definitions by name, each unpickled when it is looked up."""
 
     def __init__(self, packed: Mapping[str, bytes]) -> None:
         self.packed = packed
-        self._unpacked: dict[str, SourceTable] = {}
+        self._unpacked: dict[str, Declared] = {}
 
-    def __getitem__(self, name: str) -> SourceTable:
+    def __getitem__(self, name: str) -> Declared:
         if (definition := self._unpacked.get(name)) is None:
             definition = self._unpacked[name] = pickle.loads(self.packed[name])
         return definition
@@ -161,13 +161,13 @@ class TablePacker:
     """Pickles definitions, and reuses the bytes of every object that it pickled the last time."""
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[SourceTable, bytes]] = {}
+        self._last: dict[str, tuple[Declared, bytes]] = {}
 
-    def pack(self, tables: Mapping[str, SourceTable]) -> PackedTables:
+    def pack(self, tables: Mapping[str, Declared]) -> PackedTables:
         """Return the pickled definitions of ``tables``."""
         if isinstance(tables, PackedTables):
             return tables
-        last, now = self._last, dict[str, tuple["SourceTable", bytes]]()
+        last, now = self._last, dict[str, tuple["Declared", bytes]]()
         for name, table in tables.items():
             before = last.get(name)
             same = before is not None and before[0] is table

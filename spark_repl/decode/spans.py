@@ -37,7 +37,7 @@ from ..position import OFFSET_BITS, RelayPosition
 if TYPE_CHECKING:
     from ..binlog.kernels.jit import Bytes
     from ..binlog.rows.row_images import RowImages
-    from ..tables.source_table import SourceTable
+    from ..tables.source_table import Declared
     from .staged import Span, StageTask
 
 Longs = npt.NDArray[np.int64]
@@ -94,7 +94,7 @@ def read_task(
 class _Walker:
     """The arguments of ``walk`` that all windows of a span have in common."""
 
-    definitions: Mapping[str, SourceTable] | None
+    definitions: Mapping[str, Declared] | None
     forms: Applied
     pairs: bool | Container[str]
 
@@ -117,7 +117,7 @@ def read_images(
     span: Span,
     ordinal: Longs,
     *,
-    definitions: Mapping[str, SourceTable] | None = None,
+    definitions: Mapping[str, Declared] | None = None,
     forms: Applied = USUAL,
     pairs: bool | Container[str] = False,
 ) -> Iterator[tuple[RowImages, Longs, Longs]]:

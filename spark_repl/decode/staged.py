@@ -30,7 +30,7 @@ from .renamed_tables import RenamedTables
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from ..tables.source_table import SourceTable
+    from ..tables.source_table import Declared, SourceTable
     from ..tables.target_table import TargetTable
     from .metadata_values import Commits
 
@@ -114,8 +114,8 @@ class StageTask:
     - ``shards``: into how many parts a table's keys are divided. ``folder``: of the staged file;
       None: in memory.
     - ``idempotent``: tables in which missing rows and duplicate keys are no errors.
-    - ``definitions``: for logs that name no columns (binlog_row_metadata=MINIMAL); UNREAD or
-      LEFT_OUT for a table whose rows are not applied.
+    - ``definitions``: for logs that name no columns (binlog_row_metadata=MINIMAL);
+      ``Unapplied`` for a table whose rows are not applied.
     - ``skip``: by table, which of the task's transactions (over all spans) the table already has.
     - ``cascades``: the foreign keys with actions.
     - ``wider``: the target's definition of tables that have other columns there, or not all rows.
@@ -135,7 +135,7 @@ class StageTask:
     folder: str | None
     idempotent: Container[str] = frozenset()
     forms: Forms = USUAL
-    definitions: Mapping[str, SourceTable] = field(default_factory=dict)
+    definitions: Mapping[str, Declared] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     cascades: Cascades = field(default_factory=Cascades)
     wider: Mapping[str, TargetTable] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class StageTask:
     def filters_rows(self, name: str) -> bool:
         """Return whether a row filter applies to the table."""
         if (target := self.wider.get(name)) is not None:
-            return bool(target.row_filter)
+            return target.filters_rows
         return self.columns.filters_rows(name)
 
     def _mode(self, name: str) -> str:

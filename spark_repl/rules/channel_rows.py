@@ -76,7 +76,7 @@ def _key_names(table: TableDefinition) -> list[str]:
 def check_key_stays(before: TargetTable, after: TableDefinition) -> None:
     """Raise SettingError if the key of a table that several channels feed by row filters gets other
     columns: the channels' keys could not be compared any more."""
-    if not before.is_shard or not before.row_filter:
+    if not before.is_separated_by_filter:
         return
     old, new = map(_key_names, (before, after))
     if old != new:

@@ -46,9 +46,7 @@ def nullable(table: TargetTable) -> TargetTable:
     """Return a changelog's table with nullable columns: its rows may lack values of the source's
     columns. NOT NULL holds only for the log's rows."""
     columns = (
-        column
-        if column.nullable
-        else replace(column, nullable=True, logged=column.logged or column)
+        column if column.nullable else replace(column, nullable=True, logged=column.as_logged)
         for column in table.columns
     )
     return replace(table, columns=tuple(columns))

@@ -147,6 +147,11 @@ class Column:
     """what it says of a row's last change, where it is none of the source's (``extra_columns``)"""
 
     @property
+    def as_logged(self) -> Column:
+        """Return the column as the log's rows have it."""
+        return self.logged or self
+
+    @property
     def precision(self) -> int:
         return self.meta >> 8
 

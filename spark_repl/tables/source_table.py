@@ -1,8 +1,10 @@
-"""SourceTable: a table with the columns and the key that the log's rows have."""
+"""SourceTable: a table with the columns and the key that the log's rows have; Unapplied: marks of
+tables whose rows are not applied."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from .table_definition import TableDefinition
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceTable(TableDefinition):
-    """A table as TABLE_MAP events and statements declare it. Its name may be the one that the
-    table has in the target."""
+    """A table as TABLE_MAP events and statements declare it. Rules may have
+    given it the name of the target's table."""
 
     @property
     def source_columns(self) -> tuple[Column, ...]:
@@ -26,7 +28,14 @@ class SourceTable(TableDefinition):
         return replace(self, columns=columns)
 
 
-LEFT_OUT = SourceTable("", "", (), ())
-"""Instead of what is known of a table: its rows are left out, and need no names of columns."""
-UNREAD = SourceTable("", "unread", (), ())
-"""The same, and what the log says of its columns is not looked at either."""
+class Unapplied(Enum):
+    """A table whose rows are not applied, in a map of definitions by names in the log."""
+
+    LEFT_OUT = "left out"
+    """the log's columns are read if TABLE_MAPs name them: cascades from the table are detected"""
+    UNREAD = "unread"
+    """nothing that the log says of its columns is read"""
+
+
+Declared = SourceTable | Unapplied
+"""what is known of a table of the log before its TABLE_MAP is read"""

@@ -1,8 +1,8 @@
 """TableDefinition: what definitions of a table have in common: names, columns, keys, partitions.
 
 There are two kinds, and no type is both. A ``SourceTable`` has the columns and the key that the
-log's rows have. A ``TargetTable`` has those of the target's rows. Code that works with either kind
-takes a ``TableDefinition``.
+log's rows have. A ``TargetTable`` has the columns and the key of the target's rows. Code that works
+with either kind takes a ``TableDefinition``.
 """
 
 from __future__ import annotations

@@ -96,9 +96,15 @@ class TargetTable(TableDefinition):
         return SourceTable(**common)
 
     @property
+    def is_shaped(self) -> bool:
+        """Return whether a rule gave the table other rows or columns than the source's."""
+        shaped = self.hides_columns or self.filters_rows or self.appends
+        return shaped or bool(self.extra_columns)
+
+    @property
     def source_columns(self) -> tuple[Column, ...]:
         """Return the columns of the log's rows."""
-        columns = [column.logged or column for column in self.columns if not column.kept]
+        columns = [column.as_logged for column in self.columns if not column.kept]
         for number, column in self.withheld:
             columns.insert(number, column)
         return tuple(columns)
@@ -185,6 +191,18 @@ class TargetTable(TableDefinition):
         range of the target's rows, and no bound of a range may be recorded."""
         key = self.source_key
         return bool(key) and bool(self.columns[key[0]].mask)
+
+    # Filtered rows
+
+    @property
+    def filters_rows(self) -> bool:
+        """Return whether the target has only the rows that pass a row filter."""
+        return bool(self.row_filter)
+
+    @property
+    def is_separated_by_filter(self) -> bool:
+        """Return whether row filters separate the table's rows from those of other channels."""
+        return self.is_shard and self.filters_rows
 
     # Extra columns
 

@@ -28,11 +28,6 @@ CLAIMED = "claimed"
 """kind of a difference: two channels have the key"""
 
 
-def is_separated_by_filter(definition: TargetTable) -> bool:
-    """Return whether row filters separate the table's rows from those of other channels."""
-    return definition.is_shard and bool(definition.row_filter)
-
-
 @dataclass(frozen=True)
 class ClaimedKeys:
     """Keys that several channels have. ``keys``: sorted, those of the channel's table that

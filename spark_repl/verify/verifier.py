@@ -27,7 +27,7 @@ from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection
 from .changed_above_cut import ByOthers, look_above
-from .claimed_keys import CLAIMED, ClaimedKeys, is_separated_by_filter
+from .claimed_keys import CLAIMED, ClaimedKeys
 from .cut_files import CutDefinitions, CutFiles, files_of
 from .row_sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
@@ -356,7 +356,7 @@ class Verifier:
         most = self._limits.shown_rows - len(self.comparison.differences)
         self.comparison.differences += check.differences(max(most, 0))
         whole = self._wholes[check.name]
-        if is_separated_by_filter(whole) and check.at is not None and check.sample is None:
+        if whole.is_separated_by_filter and check.at is not None and check.sample is None:
             self._look_for_claimed(whole, check.at, check.work)
 
     def _look_for_claimed(self, whole: TargetTable, at: FileSet, work: str) -> None:

@@ -35,7 +35,7 @@ from ...schedule.group import StagedGroup
 from ...schedule.planner import assign_workers
 from ...schedule.tasks import Mask, stage_tasks
 from ...tables.case_folding import fold
-from ...tables.source_table import UNREAD
+from ...tables.source_table import Unapplied
 from ..log.quarantine_changes import QuarantineChanges
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ...gtid import GtidSet
     from ...runtime.workers import Workers
     from ...schedule.group import Group
+    from ...tables.source_table import Declared
     from ...tables.target_table import TargetTable
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
     from ...write.tables.ahead_of_cut import TableProgress
@@ -172,9 +173,9 @@ class Stager:
         self, group: Group, skip: dict[str, Mask], shards: int, folder: str | None
     ) -> list[StageTask]:
         quarantined = self.tracking.quarantines()
-        left_out = {**self.tracking.left_out(), **dict.fromkeys(quarantined, UNREAD)}
+        left_out = {**self.tracking.left_out(), **dict.fromkeys(quarantined, Unapplied.UNREAD)}
         ignored = IgnoredTables(frozenset(left_out), self._filters.now)
-        definitions = {**self.tracking.logged_definitions(), **left_out}
+        definitions: dict[str, Declared] = {**self.tracking.logged_definitions(), **left_out}
         template = StageTask(
             0,
             (),

@@ -6,12 +6,11 @@ The layout is in the MySQL source, libs/mysql/binlog/event/rows_event.h (Table_m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 from ...errors import DecodeError
 from ...tables.column import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
-from ...tables.source_table import LEFT_OUT, UNREAD, SourceTable
+from ...tables.source_table import Declared, SourceTable, Unapplied
 from ...tables.table_definition import SYSTEM_SCHEMAS
 from ...tables.table_name import table_name
 from ..charsets.charset import charset_of, replaced_text
@@ -52,21 +51,19 @@ _OTHER_SET = "its character set is not utf8mb4, and CREATE TABLE does not name i
 _SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILITY = range(8, 13)
 
 
-def parse_table_map(
-    body: bytes, definitions: Mapping[str, SourceTable] | None = None
-) -> SourceTable:
+def parse_table_map(body: bytes, definitions: Mapping[str, Declared] | None = None) -> SourceTable:
     """Parse ``body``: the event without its 19-byte header and without checksum.
 
     ``definitions``: by ``database.table``, from the schema history. With
     binlog_row_metadata=MINIMAL the event itself names neither columns nor key.
 
-    The result has no columns if the table is UNREAD in ``definitions``. If the event names no
-    columns, it also has none for a table that is LEFT_OUT there, and for a table of the server's
-    own schemas that ``definitions`` lacks.
+    The result has no columns if ``definitions`` has ``Unapplied.UNREAD`` for the table. If the
+    event names no columns, it also has none for a table that is ``Unapplied.LEFT_OUT``, and for a
+    table of the server's own schemas that ``definitions`` lacks.
 
-    Raise DecodeError for a body that is truncated or inconsistent (LEFT_OUT tables get no columns
-    instead). Also raise it for any other event without column names whose table ``definitions``
-    lacks or contradicts.
+    Raise DecodeError for a body that is truncated or inconsistent; a table that is left out gets no
+    columns instead. Also raise it for any other event without column names whose table
+    ``definitions`` lacks or contradicts.
     """
     return _parsed(body, None if definitions is None else definitions.get(table_of_map(body)))
 
@@ -79,15 +76,15 @@ def table_of_map(body: bytes) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(body: bytes, declared: SourceTable | None) -> SourceTable:
+def _parsed(body: bytes, declared: Declared | None) -> SourceTable:
     packed = Packed(body, "TABLE_MAP event")
     packed.skip(8)
     database, table = _name(packed), _name(packed)
     try:
         return _definition(packed, database, table, declared)
     except DecodeError as error:
-        if declared == LEFT_OUT:  # unknown: which of its columns change
-            return replace(LEFT_OUT, database=database, table=table)
+        if declared is Unapplied.LEFT_OUT:  # unknown: which of its columns change
+            return _without_columns(database, table)
         raise error.at(table=table_name(database, table)) from error
 
 
@@ -97,11 +94,15 @@ def _name(packed: Packed) -> str:
     return text
 
 
+def _without_columns(database: str, table: str) -> SourceTable:
+    return SourceTable(database, table, (), ())
+
+
 def _definition(
-    packed: Packed, database: str, table: str, declared: SourceTable | None
+    packed: Packed, database: str, table: str, declared: Declared | None
 ) -> SourceTable:
-    if declared == UNREAD:
-        return replace(LEFT_OUT, database=database, table=table)
+    if declared is Unapplied.UNREAD:
+        return _without_columns(database, table)
     count = packed.number()
     wire = packed.take(count)
     metadata = Packed(packed.take(packed.number()), "TABLE_MAP metadata")
@@ -113,8 +114,8 @@ def _definition(
         fields[tag] = Packed(packed.take(packed.number()), f"TABLE_MAP field {tag}")
     if _COLUMN_NAME in fields:
         declared = None
-    elif declared == LEFT_OUT or (declared is None and database in SYSTEM_SCHEMAS):
-        return replace(LEFT_OUT, database=database, table=table)
+    elif declared is Unapplied.LEFT_OUT or (declared is None and database in SYSTEM_SCHEMAS):
+        return _without_columns(database, table)
     else:
         _check_known(
             declared, kinds, strict=not fields.keys() & {_DEFAULT_CHARSET, _COLUMN_CHARSET}

@@ -27,7 +27,7 @@ from .row_format import row_format
 from .row_images import RowImages
 
 if TYPE_CHECKING:
-    from ...tables.source_table import SourceTable
+    from ...tables.source_table import Declared, SourceTable
     from ..kernels.jit import Bytes, Int, Ints
 
 _E = TypeVar("_E", Entries, PartialEntries)
@@ -70,7 +70,7 @@ def walk(
     positions: Ints,
     checksum: bool,
     *,
-    definitions: Mapping[str, SourceTable] | None = None,
+    definitions: Mapping[str, Declared] | None = None,
     forms: Applied = USUAL,
     pairs: bool | Container[str] = False,
 ) -> list[RowImages]:
@@ -155,7 +155,7 @@ class _Transactions:
         )
 
     def left_out(self, definition: SourceTable, events: Ints) -> RowImages:
-        """Return the events of a table that is LEFT_OUT, without rows."""
+        """Return the events of a table without columns, which is not applied, without rows."""
         no_rows = np.zeros((0, 2), np.int64)
         flags, transaction = np.zeros(0, np.uint8), np.zeros(0, np.int32)
         return RowImages(

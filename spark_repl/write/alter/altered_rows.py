@@ -306,7 +306,7 @@ def check_replaced_dates(values: pa.Array, images: pa.Array | None, change: Type
     values = values if images is None else values.filter(images)
     if not values.null_count:
         return
-    if (before.logged or before).nullable:
+    if before.as_logged.nullable:
         raise change.refused(f"a NULL of {before.name} may stand for a zero date")
     raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")
 

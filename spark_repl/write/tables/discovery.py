@@ -182,7 +182,7 @@ def start_faults(
     checks = [partial(check_columns, table, rules)]
     if table.is_shard:
         checks.append(partial(check_policy, table.definition, policy))
-    if table.is_shared and table.definition.row_filter:
+    if table.is_shared and table.definition.filters_rows:
         checks.append(partial(new.record, table.definition, table.path))
     faults = list[SettingError]()
     for check in checks:

@@ -92,10 +92,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     than those that the table was created with."""
     definition = table.at_place
     rule = rules.rule_of(definition.source, definition)
-    has_rules = definition.hides_columns or bool(
-        definition.row_filter or definition.extra_columns or definition.mode
-    )
-    if not has_rules and not rules.reshapes(table.name):
+    if not definition.is_shaped and not rules.reshapes(table.name):
         return
     check_mode(definition, rule.mode, "mode is another one than the table was made with")
     check_extra(

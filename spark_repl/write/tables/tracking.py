@@ -27,7 +27,7 @@ from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
 from ...delta.log.stamp import Stamp
 from ...errors import DecodeError, SchemaError, SettingError, StatementError
 from ...tables.case_folding import fold, folded_definition
-from ...tables.source_table import LEFT_OUT
+from ...tables.source_table import Unapplied
 from ..files.key_index import KeyIndex
 from ..shared.shard_tables import check_ended, not_copied
 from .ahead_of_cut import TablesAhead
@@ -236,10 +236,10 @@ class Tracking:
             self._change(lambda tables: {free if n == name else n: t for n, t in tables.items()})
             logger.warning("%s was dropped and comes again: what is kept is %s now", name, free)
 
-    def left_out(self) -> dict[str, SourceTable]:
+    def left_out(self) -> dict[str, Unapplied]:
         """Return the tables whose rows are not applied, as staging needs them."""
         rowless = [t.name for t in list(self.tables.values()) if t.at_place.rowless]
-        return dict.fromkeys([*self.left.tables, *self.waiting, *rowless], LEFT_OUT)
+        return dict.fromkeys([*self.left.tables, *self.waiting, *rowless], Unapplied.LEFT_OUT)
 
     def wait(self, name: str, why: Waiting) -> None:
         """Remove a table from the next cuts until it is copied. Raise TargetError for a name that
@@ -310,7 +310,7 @@ class Tracking:
         """Return the names of the mirrors that lack the rows from before their copy: changes of
         those are passed over."""
         tables = list(self.tables.values())
-        return frozenset(t.name for t in tables if t.without_history and not t.definition.mode)
+        return frozenset(t.name for t in tables if t.without_history and not t.definition.appends)
 
     def ahead(self) -> dict[str, TableProgress]:
         """Return what each table has beyond the cut, by name."""

@@ -9,7 +9,7 @@ from typing import Any
 from spark_repl.decode.known_tables import IgnoredTables, KnownTables, TablePacker
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
-from spark_repl.tables.source_table import LEFT_OUT, UNREAD, SourceTable
+from spark_repl.tables.source_table import Declared, SourceTable, Unapplied
 
 MOVES = list[str]()
 
@@ -59,8 +59,11 @@ def test_each_is_packed_once_and_made_where_it_is_asked_for() -> None:
 def test_a_worker_knows_what_is_known_here() -> None:
     """What filters leave out is not read there either, but for what a foreign key leads from."""
     filters = ReplicationFilters(do_table=("t.a", "t.w", "t.q"))
-    tables = {"t.a": definition("a"), "t.b": definition("b"), "t.w": LEFT_OUT, "t.q": UNREAD,
-              "t.c": definition("c")}  # fmt: skip
+    left_out, unread = Unapplied.LEFT_OUT, Unapplied.UNREAD
+    tables: dict[str, Declared] = {
+        "t.a": definition("a"), "t.b": definition("b"), "t.w": left_out, "t.q": unread,
+        "t.c": definition("c"),
+    }  # fmt: skip
     known = KnownTables(tables, IgnoredTables(frozenset({"t.w"}), filters), {"t.b"})
-    assert dict(there(known)) == dict(known) == {**tables, "t.c": UNREAD, "t.w": UNREAD}
-    assert len(there(there(known))) == 5 and there(known)["t.z"] == UNREAD
+    assert dict(there(known)) == dict(known) == {**tables, "t.c": unread, "t.w": unread}
+    assert len(there(there(known))) == 5 and there(known)["t.z"] == unread

@@ -7,7 +7,7 @@ from pathlib import Path
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.decode.known_tables import IgnoredTables, KnownTables
 from spark_repl.rules.replication_filters import ReplicationFilters
-from spark_repl.tables.source_table import LEFT_OUT
+from spark_repl.tables.source_table import Unapplied
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import read_log
 
@@ -17,7 +17,7 @@ def test_columns_of_what_waits_are_not_looked_at(tmp_path: Path) -> None:
     log = LogWriter(tmp_path)
     log.transaction(insert(Table("a"), (1, "x")), insert(Table("b"), (1, "x")))
     ignored = IgnoredTables(frozenset({"t.a", "t.b"}))
-    known = KnownTables(dict.fromkeys(ignored.tables, LEFT_OUT), ignored, {"t.b"})
+    known = KnownTables(dict.fromkeys(ignored.tables, Unapplied.LEFT_OUT), ignored, {"t.b"})
     found = walk(*read_log(log.path, compressed=False), True, definitions=known)
     read = {images.definition.name: (len(images.definition.columns), images.changes)
             for images in found}  # fmt: skip

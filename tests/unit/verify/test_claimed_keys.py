@@ -13,7 +13,7 @@ from spark_repl.delta.log.table_log import TableLog
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
 from spark_repl.tables.target_table import TargetTable
-from spark_repl.verify.claimed_keys import ClaimedKeys, is_separated_by_filter
+from spark_repl.verify.claimed_keys import ClaimedKeys
 from spark_repl.verify.cut_files import files_of
 from spark_repl.verify.target_files import digest_files
 
@@ -64,5 +64,5 @@ def test_keys_of_other_channels(tmp_path: Path, kind: str) -> None:
 
 
 def test_rows_of_filters_of_several_channels() -> None:
-    assert is_separated_by_filter(table())
-    assert not is_separated_by_filter(table(row_filter=""))
+    assert table().is_separated_by_filter
+    assert not table(row_filter="").is_separated_by_filter
