@@ -13,7 +13,7 @@ from .command_arguments import (
     add_setup_arguments,
     add_verify_arguments,
 )
-from .commands import GROUPS, Commands, add_options
+from .commands import GROUPS, Commands, Parser, add_options
 
 _ABOUT = "Keeps Delta Lake tables equal to a MySQL server's, from its binary log."
 _EXAMPLES = """\
@@ -37,7 +37,7 @@ def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     lines = [""]
     for title, group in GROUPS.items():
         lines += [f"{title}:", *(f"  {name:11}{text}" for name, text in group.items()), ""]
-    root = argparse.ArgumentParser(
+    root = Parser(
         prog="spark-repl",
         usage="%(prog)s [--version] [--help] COMMAND ...",
         description=_ABOUT + "\n" + "\n".join(lines).rstrip(),
@@ -133,6 +133,9 @@ def _live(commands: Commands) -> None:
 def _status(commands: Commands) -> None:
     status = commands.add("status")
     add_options(status, ("--target", "--config", "--channel"))
+    status.add_argument(
+        "--short", action="store_true", help="the first lines alone: running, behind, wrong, doing"
+    )
     status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
     status.add_argument(
         "--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",

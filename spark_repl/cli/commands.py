@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, NoReturn, TypedDict, Unpack
 
 from ..config import Apply
 
@@ -42,7 +44,22 @@ GROUPS: dict[str, dict[str, str]] = {
         "bench": "measure decode, apply, ddl, receive, snapshot, latency, endurance",
     },
 }
+_UNKNOWN = re.compile(r"argument (?:COMMAND|ACTION): invalid choice: '(.*)' \(choose from (.*)\)")
 _HELP = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that names the nearest command for an unknown one."""
+
+    def error(self, message: str) -> NoReturn:
+        if unknown := _UNKNOWN.fullmatch(message):
+            names = [name.strip("'") for name in unknown[2].split(", ")]
+            message = f"there is no {unknown[1]!r} here"
+            if near := difflib.get_close_matches(unknown[1], names, 1):
+                message += f": do you mean {near[0]}?"
+            else:
+                message += f"; there are {', '.join(names)}"
+        super().error(message)
 
 
 class Commands:

@@ -72,7 +72,11 @@ _CURES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return its exit code."""
-    options = parser(_RUN).parse_args(arguments)
+    commands = parser(_RUN)
+    if not (sys.argv[1:] if arguments is None else arguments):
+        commands.print_help()
+        return 0
+    options = commands.parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
         stream=sys.stderr,

@@ -18,7 +18,7 @@ from ..config import Config, load
 from ..control.records.channels import Channel, channels
 from ..errors import ConfigError
 from ..observe.metrics import metrics
-from ..observe.screen import screen
+from ..observe.screen import screen, summary
 from ..observe.status.status import status
 from ..observe.web.lag_history import lag_history
 from ..observe.web.page import page
@@ -83,7 +83,7 @@ def _look(options: argparse.Namespace, target: str, config: Config | None) -> st
 
 
 def _screen(fields: dict[str, Any], options: argparse.Namespace) -> str:
-    return pasteable(screen(fields), vars(options))
+    return pasteable((summary if options.short else screen)(fields), vars(options))
 
 
 def _channels(options: argparse.Namespace, target: str, config: Config | None) -> list[Channel]:

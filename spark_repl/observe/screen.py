@@ -7,7 +7,7 @@ messages) is printed without control characters, so that none reaches the termin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..control.cuts.previous_folders import PreviousFolder, previous_folder_lines
@@ -39,9 +39,18 @@ def plain(text: str) -> str:
 
 def screen(status: Status) -> str:
     """Return all of a status, as lines that end with a newline."""
-    lines = [*_first(status), *_receiver(status), *_relay_log(status), *_coordinator(status)]
+    lines = [*_receiver(status), *_relay_log(status), *_coordinator(status)]
     lines += [*_workers(status), *_statements(status), *_copies(status), *_xa(status)]
     lines += [*_verified(status), *_tables(status)]
+    return summary(status) + _text(lines)
+
+
+def summary(status: Status) -> str:
+    """Return the first lines of a status: whether it runs, its lag, what is wrong, what it does."""
+    return _text(_first(status))
+
+
+def _text(lines: Iterable[str]) -> str:
     return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 

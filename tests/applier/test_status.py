@@ -67,6 +67,13 @@ def test_while_it_runs_and_stopped(log, target):
     assert {name: table["row_changes"] for name, table in tables.items()} == {"t.a": 2, "t.b": 1}
 
 
+def test_short_prints_the_first_lines_alone(log, target, capsys):
+    run(log.folder, target)
+    assert main(["status", "--short", "--target", str(target)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["running", "behind", "wrong", "doing"]
+
+
 def test_it_waits_for_more_only_where_all_is_read(log, target):
     """Also behind a start at which there is nothing new, when no batch comes; and between batches
     of a backlog it has not read all."""

@@ -27,3 +27,25 @@ def test_what_the_system_refuses_is_said(
     said = capsys.readouterr().err
     assert said.startswith(f"Error: Not a directory\n  file:     {tmp_path}/taken/relay")
     assert "Try: a folder is needed there" in said and "Traceback" not in said
+
+
+def test_no_arguments_print_the_help(capsys):
+    assert main([]) == 0
+    assert "From a live server:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [(["statsu"], "status"), (["cut", "hed"], "head"), (["relay", "purg"], "purge")],
+)
+def test_an_unknown_command_names_the_nearest(arguments, nearest, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert f"there is no '{arguments[-1]}' here: do you mean {nearest}?" in capsys.readouterr().err
+
+
+def test_a_command_like_no_other_lists_all(capsys):
+    with pytest.raises(SystemExit):
+        main(["nonsense"])
+    assert "there is no 'nonsense' here; there are setup, demo" in capsys.readouterr().err
