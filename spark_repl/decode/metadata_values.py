@@ -1,4 +1,4 @@
-"""Metadata values: those of the columns that only the target has (``rules.metadata_columns``),
+"""Metadata values: the values of columns that only the target has (``rules.metadata_columns``),
 for logged changes and for rows read from the source."""
 
 from __future__ import annotations
