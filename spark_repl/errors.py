@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -262,6 +264,7 @@ class RowsFailed(Signal):
 
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark"}
+NEEDED_SPARK = "pyspark 4.0 or newer, below 5"
 
 
 @contextmanager
@@ -276,16 +279,27 @@ def about_table(name: str) -> Iterator[None]:
 
 @contextmanager
 def extra_named() -> Iterator[None]:
-    """Raises SetupError for a package that isn't there, where an extra of ours would bring it."""
+    """Raise SetupError for a package that an extra of ours would install, if it is missing, or if
+    its version lacks what the body imports."""
     try:
         yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         package = (error.name or "").split(".")[0]
         if package not in _EXTRAS:
             raise
-        lacks = f"has no {error.name}: it is another version" if find_spec(package) else ""
         raise SetupError(
-            f"the Python package {package} {lacks or 'is not installed'}",
+            _missing(package, error),
             hint=f"pip install 'spark-repl[{_EXTRAS[package]}]', or use an environment that has"
-            " Spark 4.2",
+            " Spark 4",
         ) from error
+
+
+def _missing(package: str, error: ImportError) -> str:
+    """Return what an environment lacks: the package, or another version of it."""
+    if find_spec(package) is None:
+        return f"the Python package {package} is not installed"
+    try:
+        installed = version(package)
+    except PackageNotFoundError:  # a distribution of Spark may have no metadata
+        installed = str(getattr(sys.modules.get(package), "__version__", "without a version"))
+    return f"{package} {installed} is installed ({error}); spark_repl needs {NEEDED_SPARK}"

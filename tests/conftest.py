@@ -44,10 +44,12 @@ _INTERPRETED = {
 
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
+    from spark_repl.runtime.spark_release import reads_delta
     from spark_repl.runtime.spark_session import build_session
 
     soak = pytestconfig.getoption("markexpr") == "soak"
-    session = build_session(master="local[2]", settings={} if soak else _INTERPRETED)
+    settings = {} if soak else _INTERPRETED
+    session = build_session(master="local[2]", settings=settings, delta=reads_delta())
     yield session
     session.stop()
 

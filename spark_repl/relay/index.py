@@ -15,7 +15,7 @@ import numpy as np
 from ..binlog.events.transaction import Stop
 from ..errors import LogError
 from ..gtid import GtidSet
-from ..position import OFFSET_BITS, RelayPosition
+from ..position import OFFSET_BITS, START, RelayPosition
 from ..runtime.private_files import make_private_folder
 from .file_index import SUFFIX, forget_others, forget_pages, load, store
 from .file_transactions import begin, extend, number_of
@@ -70,6 +70,12 @@ class TransactionIndex:
         ends = [RelayPosition(self.base + f.number, f.lost_to).packed for f in self.files
                 if f.lost_to]  # fmt: skip
         return max(ends, default=0)
+
+    @property
+    def last_end(self) -> int:
+        """Packed end of the last complete transaction; the log's start if there is none."""
+        last = self.before(self.end)
+        return int(last["end"][0]) if len(last) else START.packed
 
     @cached_property
     def records(self) -> np.ndarray:

@@ -12,18 +12,14 @@ import tempfile
 import time
 import zlib
 from contextlib import suppress
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import walk_tb
 
-from ..errors import JvmEndedError, SetupError, extra_named
+from ..errors import JvmEndedError, SetupError
+from .spark_release import aws_sdk, delta_package, spark_version
 from .user_cache import cache_folder
 
-SCALA = "2.13"
-DELTA = {"4.2": "4.4.0"}
-"""by release of Spark, the release of Delta that reads tables with it"""
-_AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
 _VERSIONS = ("17", "21")
 _ASK_S = 5.0
 _SPARK = re.compile(r"(py4j|pyspark)\b")
@@ -40,9 +36,7 @@ def check_java() -> str:
         raise SetupError("Java is not installed", hint=hint)
     release = _release(java) or _asked(java)
     if release.split(".")[0] not in _VERSIONS:
-        raise SetupError(
-            f"Java {release or '(unknown)'} found, Spark 4.2 needs 17 or 21", hint=hint
-        )
+        raise SetupError(f"Java {release or '(unknown)'} found, Spark 4 needs 17 or 21", hint=hint)
     return release
 
 
@@ -109,19 +103,6 @@ def _refuses(at: tuple[str, int]) -> bool:
     return False
 
 
-def delta_package() -> str:
-    """Return the Maven coordinates of the Delta jar that fits the installed pyspark. Raise
-    SetupError if none is known to fit."""
-    with extra_named():
-        spark = ".".join(version("pyspark").split(".")[:2])
-    if spark not in DELTA:
-        raise SetupError(
-            f"no release of Delta is known to read tables with Spark {spark}",
-            hint=f"pip install 'pyspark=={max(DELTA)}.*'",
-        )
-    return f"io.delta:delta-spark_{spark}_{SCALA}:{DELTA[spark]}"
-
-
 def jar_folder() -> Path:
     """Return the folder of this Delta version's jars."""
     return cache_folder() / "jars" / delta_package().replace(":", "_")
@@ -141,7 +122,7 @@ def s3_jars() -> list[str]:
     hadoop = next((_pyspark() / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
     package = f"org.apache.hadoop:hadoop-aws:{hadoop}"
     parts = ("s3", "s3-transfer-manager", "sts", "url-connection-client")
-    packages = [package, *(f"software.amazon.awssdk:{name}:{_AWS_SDK}" for name in parts)]
+    packages = [package, *(f"software.amazon.awssdk:{name}:{aws_sdk(hadoop)}" for name in parts)]
     folder = cache_folder() / "jars" / package.replace(":", "_")
     return _not_shipped(_jars(folder, packages, without="software.amazon.awssdk:bundle"))
 
@@ -182,7 +163,7 @@ def spark_home() -> str:
     workers = shutil.which(os.environ.get("PYSPARK_PYTHON") or sys.executable)
     if workers is None or _environment(workers) != _environment(sys.executable):
         return str(own)
-    home = cache_folder().absolute() / f"spark-{version('pyspark')}-{_place()}"
+    home = cache_folder().absolute() / f"spark-{spark_version()}-{_place()}"
     try:
         home.mkdir(parents=True, exist_ok=True)
         for name in ("bin", "jars", "conf"):
@@ -213,7 +194,7 @@ def archive() -> Path:
     a stream's first batch comes after 9 s instead of 13.5 s, for 15 instead of 26 s of processor
     time (with only C1).
     """
-    versions = f"java-{check_java()}-pyspark-{version('pyspark')}"
+    versions = f"java-{check_java()}-pyspark-{spark_version()}"
     # Java accepts an archive only for the class path and the files of its creation.
     home = zlib.crc32(spark_home().encode())
     return cache_folder() / f"{versions}-{_place()}-{home:08x}.jsa"

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from ..errors import SetupError
 from .java import archive, check_java, delta_jars, s3_jars, spark_home
+from .spark_release import checkpoint_manager
 from .store_clients import spark_settings
 from .target_uri import on_s3
 
@@ -43,8 +44,7 @@ _SETTINGS = {
     # Hadoop's local file system forks shell commands without libhadoop; the raw one doesn't.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
-    ".checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpointFileManagerClass": checkpoint_manager(),
 }
 
 # Only readers need them. The applier calls no class of Delta's.

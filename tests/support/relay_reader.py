@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-
 from spark_repl.apply.stream.spark_source import MySQLRelayReader
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
+from spark_repl.runtime.spark_release import ReadAllAvailable
 from tests.support.binlog_writer import LogWriter, Table
 from tests.support.dump_stream import receive
 

@@ -10,7 +10,9 @@ Options:
 - ``index``: the folder for the transaction index. Default: the user's cache.
 - ``start``: the packed position after which the stream begins. Default: the log's beginning.
 - ``base``: a number that is added to file numbers (control/records/log_history).
-- ``maxBytesPerTrigger``: the bytes of log at which a batch ends. Default 0: no limit.
+- ``maxBytesPerTrigger``: the bytes of log at which a batch ends. Default 0: no limit. With Spark
+  4.0 and 4.1, a stream with the trigger ``availableNow`` ends after one batch: the next stream
+  reads what the limit left in the log, and reports damage that follows the batch.
 - ``lease``: if true, the default, a purge of the relay log spares the file where the stream is, for
   as long as the stream runs.
 - ``waitMs``: how many milliseconds the source waits for an offset at the log's end. Default 100. So
@@ -41,12 +43,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from ...errors import ConfigError, LogError
@@ -57,9 +53,12 @@ from ...relay.lease import Lease
 from ...relay.log import open_log, read_while_purged
 from ...relay.record import Kind
 from ...relay.stream_place import StreamPlace
+from ...runtime.spark_release import ReadAllAvailable, ReadMaxBytes, SupportsTriggerAvailableNow
 from ...runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
+
     from ...relay.index import TransactionIndex
     from ...relay.log import RelayLog
 
@@ -99,7 +98,11 @@ class MySQLRelaySource(DataSource):
 class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The stream's reader. An offset is ``{"position": packed, "log": id}``: the place where the
     stream began, or the end of a complete transaction. Raise LogError for an offset that was purged
-    or belongs to another log."""
+    or belongs to another log.
+
+    Before 4.2, Spark asks for the latest offset without a start and without a limit. So the reader
+    remembers the end of the last batch, which Spark passes to ``partitions`` also when a stream
+    resumes, and has the limit from its option."""
 
     def __init__(self, options: dict[str, str]) -> None:
         # Spark lower-cases the names of options.
@@ -115,6 +118,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.leases = given.get("lease", "true").lower() != "false"
         self.wait_s = _number(given, "waitMs", _WAIT_MS) / 1000
         self.final: int | None = None
+        self._last: dict[str, Any] | None = None
         self._lease = Lease()
         folder = Path(self.path)
         self._watch = EndWatch(folder if folder.is_dir() else folder.parent, given.get("stopfile"))
@@ -173,18 +177,13 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.final = self._end(self._index())
+        self.final = self._index().last_end
 
     def reportLatestOffset(self) -> dict[str, Any]:
         if self.takes_published and (log := open_log(self.path)).end is not None:
             return StreamPlace.at(_end_of(log, self.base), log, self.base).to_offset()
         log, index = self._look()
-        return StreamPlace.at(self._end(index), log, self.base).to_offset()
-
-    @staticmethod
-    def _end(index: TransactionIndex) -> int:
-        last = index.before(index.end)
-        return int(last["end"][0]) if len(last) else START.packed
+        return StreamPlace.at(index.last_end, log, self.base).to_offset()
 
     def whole(self) -> RelaySlice:
         """Return all transactions of the log after the start. Raise LogError if the log is
@@ -193,36 +192,42 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log, index = self._look(begin)
         if index.damage:
             raise index.damage
-        end = self._end(index)
+        end = index.last_end
         return RelaySlice(
             begin, StreamPlace.at(end, log, self.base) if end > begin.position else begin
         )
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
         """Return the end of the last whole transaction. With a ReadLimit in bytes, return the end
         of the first transaction that reaches the limit, so that a larger transaction is a batch by
         itself. Raise LogError for damage in the log after everything before it has been read."""
+        if start is None:
+            start = self._last = self._last or self.initialOffset()
+            limit = self.getDefaultReadLimit()
         begin = StreamPlace.of(start)
-        if self.takes_published and (published := self._published(begin, limit)) is not None:
+        max_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        if self.takes_published and (published := self._published(begin, max_bytes)) is not None:
             return published.to_offset()
         log, index = self._look(begin)
-        end = self._end(index) if self.final is None else self.final
+        end = index.last_end if self.final is None else self.final
         if end <= begin.position and self._waits(log) and self._watch.wait(self.wait_s):
             log, index = self._look(begin)
-            end = self._end(index)
+            end = index.last_end
         if end <= begin.position:
             if index.damage:
                 raise index.damage
             return start
-        if isinstance(limit, ReadMaxBytes):
+        if max_bytes is not None:
             records = index.slice(begin.position, end)
             size = np.cumsum(records["length"])
-            last = int(np.searchsorted(size, limit.max_bytes))
+            last = int(np.searchsorted(size, max_bytes))
             if last < len(records):
                 end = int(records["end"][last])
         return StreamPlace.at(end, log, self.base).to_offset()
 
-    def _published(self, begin: StreamPlace, limit: ReadLimit) -> StreamPlace | None:
+    def _published(self, begin: StreamPlace, max_bytes: int | None) -> StreamPlace | None:
         """Return the published end, where a whole transaction ends. Return None if no receiver
         writes, if the log is read to an end that was set before, or if the limit comes first."""
         log = open_log(self.path)
@@ -235,10 +240,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = _end_of(log, self.base)
         if end <= begin.position:
             return begin
-        if (
-            isinstance(limit, ReadMaxBytes)
-            and _bytes_behind(log, begin, self.base) > limit.max_bytes
-        ):
+        if max_bytes is not None and _bytes_behind(log, begin, self.base) > max_bytes:
             return None
         return StreamPlace.at(end, log, self.base)
 
@@ -248,6 +250,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return bool(log.log_id) and self.final is None and self.wait_s > 0
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._last = end
         return [RelaySlice(StreamPlace.of(start), StreamPlace.of(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

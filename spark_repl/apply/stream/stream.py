@@ -23,10 +23,11 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ...crash_points import reach
 from ...errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
-from ...position import RelayPosition
+from ...position import START, RelayPosition
 from ...relay.stream_place import StreamPlace
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
+from ...runtime.spark_release import ADMITS
 from ...runtime.starting_session import Session, built
 from ...runtime.threads import Pool, channel_here, under_channel
 from ...runtime.workers import use_pool
@@ -89,13 +90,26 @@ class RelayStream:
         try:
             with suppress(Stopped):
                 self._retries.run(
-                    lambda: self._once(follow), lambda: self._coordinator.mark.position
+                    lambda: self._once(follow=True) if follow else self._to_end(),
+                    lambda: self._coordinator.mark.position,
                 )
         finally:
             if self._listener is not None:
                 self._listener.release()
         if self._error is not None:
             raise self._error
+
+    def _to_end(self) -> None:
+        """Apply what the log has now. Before 4.2, Spark's stream ends after one batch, so that
+        several streams follow each other."""
+        final = START.packed if ADMITS else self._applied.refresh().last_end
+        while True:
+            before = self._coordinator.mark.position
+            self._once(follow=False)
+            if not before < self._coordinator.mark.position < final:
+                break
+            if self._error is not None or self._is_stopping() or self.has_met_until():
+                break
 
     def has_met_until(self) -> bool:
         """Return whether ``--until`` is met, even if no batch comes."""
@@ -117,7 +131,7 @@ class RelayStream:
             except Exception as error:  # noqa: BLE001 ``run`` raises it
                 self._error = error
 
-    def _load(self, spark: SparkSession, stop_file: Path) -> DataFrame:
+    def _load(self, spark: SparkSession, stop_file: Path, follow: bool) -> DataFrame:
         """Return the stream of the log's transactions, from where the tables are."""
         base, low = self._applied.base, self._applied.start
         high = max(self._applied.view.index.end, low)
@@ -130,7 +144,7 @@ class RelayStream:
             .option("start", str(min(max(self._coordinator.mark.position, low), high)))
             .option("maxBytesPerTrigger", str(self._most))
             .option("lease", "false")  # the applier itself holds the file where the tables are
-            .option("waitMs", str(_WAIT_MS))
+            .option("waitMs", str(_WAIT_MS if follow else 0))
             .option("stopFile", str(stop_file))
             .option("end", "published")
         )
@@ -147,7 +161,7 @@ class RelayStream:
         stop_file.unlink(missing_ok=True)
         use_pool(spark)
         spark.dataSource.register(MySQLRelaySource)
-        source = self._load(spark, stop_file)
+        source = self._load(spark, stop_file, follow)
         batches = BatchFunction(self._batch)
         writer = source.writeStream.foreachBatch(batches)
         writer = writer.option("checkpointLocation", self._checkpoint)

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import spark_repl
-from spark_repl.runtime.java import DELTA
+from spark_repl.runtime.spark_release import delta_package
 
 ROOT = Path(__file__).parents[3]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -126,9 +126,7 @@ def test_without_spark_the_extra_is_named(bank: Path, tmp_path: Path) -> None:
 
 
 def test_the_jars_are_of_the_delta_that_the_tests_have() -> None:
-    pins = constraints()
-    spark = ".".join(pins["pyspark"].split(".")[:2])
-    assert pins["delta-spark"] == DELTA[spark]
+    assert delta_package().rpartition(":")[2] == constraints()["delta-spark"]
     assert "delta-spark" not in requirements(("spark",))
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay import end_watch
 from spark_repl.relay.end_watch import EndWatch
 from spark_repl.relay.published_end import NAME, End, EndWriter
+from spark_repl.runtime.spark_release import ReadMaxBytes
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import receive
 from tests.support.relay_reader import T, ask, read, reader_of, take_away

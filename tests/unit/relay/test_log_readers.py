@@ -26,7 +26,7 @@ from tests.support.relay_reader import T, ask, read, reader_of, receive_into, ta
 
 _FOLLOWS = """
 import json, sys
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from spark_repl.runtime.spark_release import ReadAllAvailable
 from spark_repl.apply.stream.spark_source import MySQLRelayReader
 reader = MySQLRelayReader({"path": sys.argv[1], "index": sys.argv[2]})
 at = reader.initialOffset()

@@ -37,6 +37,22 @@ def test_a_stream_goes_on_from_where_it_was(relay: Path, tmp_path: Path) -> None
     assert ask(reader_of(relay, tmp_path), end) == end
 
 
+def test_batches_of_a_spark_that_passes_neither_a_start_nor_a_limit(
+    relay: Path, tmp_path: Path
+) -> None:
+    """As Spark does before 4.2: it plans each batch, and the last offset when a stream resumes."""
+    reader = reader_of(relay, tmp_path, maxBytesPerTrigger="700")
+    at, gtids = reader.initialOffset(), list[str]()
+    while (end := reader.latestOffset()) != at:
+        assert reader.latestOffset() == end, "asked again, before the batch is planned"
+        batch = read(reader, at, end)
+        assert 0 < len(batch) < 31
+        gtids, at = gtids + batch, end
+        reader = reader_of(relay, tmp_path, maxBytesPerTrigger="700")
+        reader.partitions(at, at)
+    assert len(set(gtids)) == len(gtids) == 31
+
+
 @pytest.mark.parametrize("option", ["start", "base", "maxBytesPerTrigger", "waitMs"])
 def test_an_option_that_is_no_number_is_named(relay: Path, tmp_path: Path, option: str) -> None:
     with pytest.raises(ConfigError, match=f"option {option} .* whole number, not '1 s'"):
