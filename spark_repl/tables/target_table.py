@@ -77,6 +77,14 @@ class TargetTable(TableDefinition):
             logged_key=tuple(recorded.get("logged_key", ())),
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled. The source of a mirror is left out: the worker that writes the
+        table rarely needs it."""
+        state = dict(self.__dict__)
+        if self.is_mirror:
+            state.pop("source", None)
+        return state
+
     # The source's table
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,17 @@ def test_a_source_and_a_target_are_never_equal() -> None:
     source = SourceTable("t", "a", (Column("id", ColumnType.LONG, 0, nullable=False),), (0,))
     target = TargetTable.mirror_of(source)
     assert target.source == source and target != source  # type: ignore[comparison-overlap]
+
+
+@pytest.mark.parametrize("name", ["mirror", "projected"])
+def test_the_source_that_was_asked_for_makes_no_pickle_of_a_mirror_larger(name: str) -> None:
+    table = TargetTable.from_json(recorded(name))
+    table.arrow_schema()
+    assert table.is_mirror == (name == "mirror")
+    before = pickle.dumps(table)
+    table.source.arrow_schema()
+    assert (len(pickle.dumps(table)) == len(before)) == table.is_mirror
+    assert pickle.loads(pickle.dumps(table)).source == table.source
 
 
 @pytest.mark.parametrize("change", ["withheld", "row_filter", "mode", "kept", "logged"])
