@@ -37,6 +37,11 @@ def integer(low: int, high: int = 2**63 - 1) -> Rule:
     return check
 
 
+def lease(value: Any) -> str | None:
+    """Accept seconds for which an owner's lease holds: 0 for none, or enough to renew it in."""
+    return None if value == 0 else integer(4, 3600)(value)
+
+
 def choice(*words: str) -> Rule:
     def check(value: Any) -> str | None:
         named = ", ".join(filter(None, words))

@@ -121,6 +121,8 @@ class Apply:
     max_latency_ms: int = key_field(0, rules.integer(0, 86400000))
     max_commits_per_hour: int = key_field(0, rules.integer(0, 3600000))
     preserve_commit_order: bool = key_field(True, rules.flag)
+    lease_s: int = key_field(30, rules.lease)
+    """0: the owner of a target has no lease"""
     transaction_retries: int = key_field(10, rules.integer(0))
     exec_mode: str = key_field("strict", rules.choice("strict", "idempotent"))
     xa_age_limit_s: int = key_field(86400, rules.integer(1))

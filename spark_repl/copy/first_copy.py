@@ -110,6 +110,7 @@ class FirstCopy:
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
         options = TargetOptions.of(config)
+        self.control.lease_s = config.apply.lease_s
         self._delta, self.config = TableLog(), config
         self._mask_key = options.columns.key
         self._filters = ReplicationFilters.of(config)

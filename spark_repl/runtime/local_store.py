@@ -6,6 +6,8 @@ Nothing is synced here; ``delta/log/durable`` does that, before something is rem
 from __future__ import annotations
 
 import errno
+import fcntl
+import hashlib
 import os
 import shutil
 import uuid
@@ -14,9 +16,10 @@ from contextlib import contextmanager, suppress
 from stat import S_ISDIR
 from typing import BinaryIO
 
-from .store import StoredFile
+from .store import StoredFile, Tag
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 class LocalStore:
@@ -58,6 +61,28 @@ class LocalStore:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
                 os.rename(written, path)
 
+    def read_tagged(self, path: str) -> tuple[bytes, Tag]:
+        content = self.read(path)
+        return content, _tag(content)
+
+    def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
+        """Writers lock the file that they replace (flock), so a new one has to be locked again. The
+        tag is a digest of the content."""
+        if tag is None:
+            try:
+                self.put_if_absent(path, content)
+            except FileExistsError:
+                return None
+            return _tag(content)
+        try:
+            with _beside(path, content) as written, _locked(path) as file:
+                if _tag(file.read()) != tag:
+                    return None
+                os.replace(written, path)
+        except FileNotFoundError:
+            return None
+        return _tag(content)
+
     def stat(self, path: str) -> StoredFile:
         status = os.stat(path)
         if S_ISDIR(status.st_mode):
@@ -88,6 +113,33 @@ class LocalStore:
 
     def remove_folder(self, folder: str) -> None:
         shutil.rmtree(folder)
+
+
+def _tag(content: bytes) -> Tag:
+    return Tag(hashlib.sha256(content).hexdigest())
+
+
+@contextmanager
+def _locked(path: str) -> Iterator[BinaryIO]:
+    """A context with the open file at ``path``, locked if the disk has locks. Raises
+    FileNotFoundError."""
+    while True:
+        with open(path, "rb+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+            if _is_at(file, path):  # else it was replaced or removed before it was locked
+                yield file
+                return
+
+
+def _is_at(file: BinaryIO, path: str) -> bool:
+    """Return whether the path is still of the open file."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    return False
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

@@ -16,15 +16,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import obstore
+from obstore.exceptions import AlreadyExistsError, PreconditionError
 
 from .object_store_errors import translated_errors
-from .store import StoredFile
+from .store import StoredFile, Tag
 from .store_clients import client_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from obstore import ObjectMeta
+    from obstore import ObjectMeta, PutMode, PutResult, UpdateVersion
+    from obstore.store import ObjectStore as Client
 
 _ID = "sparkreplput"
 """name of an object's attribute by which its writer is recognised; Azure takes letters only"""
@@ -62,18 +64,19 @@ class ObjectStore:
             obstore.put(client, key, content)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """The store's own condition decides. obstore repeats a request whose answer was lost; the
-        store then answers that the object exists, and the object's id tells whether it is ours."""
         client, key = client_of(path)
-        own = uuid.uuid4().hex
-        try:
-            with translated_errors(path):
-                obstore.put(client, key, content, mode="create", attributes={_ID: own})
-        except FileExistsError:
-            with translated_errors(path):
-                attributes = obstore.get(client, key).attributes
-            if attributes.get(_ID) != own:
-                raise
+        if _put_if(client, key, path, content, "create") is None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+
+    def read_tagged(self, path: str) -> tuple[bytes, Tag]:
+        client, key = client_of(path, small=True)
+        with translated_errors(path):
+            result = obstore.get(client, key)
+            return result.bytes().to_bytes(), _tag(result.meta)
+
+    def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
+        client, key = client_of(path, small=True)
+        return _put_if(client, key, path, content, _mode(tag))
 
     def stat(self, path: str) -> StoredFile:
         client, key = client_of(path)
@@ -233,6 +236,40 @@ class ObjectOutput:
         if kind is None:
             self.close()
         self.closed = True
+
+
+def _put_if(client: Client, key: str, path: str, content: bytes, mode: PutMode) -> Tag | None:
+    """Put an object on a condition of the store's own, and return its tag, None if the condition
+    does not hold. obstore repeats a request whose answer was lost; the store then refuses the
+    second one, and the object's id tells whether it is ours."""
+    own = uuid.uuid4().hex
+    with translated_errors(path):
+        try:
+            return _tag(obstore.put(client, key, content, mode=mode, attributes={_ID: own}))
+        except (AlreadyExistsError, PreconditionError):
+            pass
+    try:
+        with translated_errors(path):
+            existing = obstore.get(client, key)
+    except FileNotFoundError:
+        return None
+    return _tag(existing.meta) if existing.attributes.get(_ID) == own else None
+
+
+def _mode(tag: Tag | None) -> PutMode:
+    """Return the condition of a put: obstore wants no None in it."""
+    if tag is None:
+        return "create"
+    condition: UpdateVersion = {}
+    if tag.e_tag is not None:
+        condition["e_tag"] = tag.e_tag
+    if tag.version is not None:
+        condition["version"] = tag.version
+    return condition
+
+
+def _tag(meta: ObjectMeta | PutResult) -> Tag:
+    return Tag(meta["e_tag"], meta["version"])
 
 
 def _entry(meta: ObjectMeta) -> StoredFile:

@@ -20,6 +20,13 @@ class StoredFile(NamedTuple):
     modified: float
 
 
+class Tag(NamedTuple):
+    """A store's name for what a file holds at a time: it differs where the content differs."""
+
+    e_tag: str | None
+    version: str | None = None
+
+
 class Store(Protocol):
     """Safe from any thread. A store must not be used on both sides of a fork."""
 
@@ -46,6 +53,18 @@ class Store(Protocol):
         Raises FileExistsError if another writer has the name. Raises OSError if the outcome is
         unknown: the file may exist now or later. If an answer is lost and a second request finds
         the caller's own file, the call has succeeded.
+        """
+
+    def read_tagged(self, path: str) -> tuple[bytes, Tag]:
+        """Return a small file and its tag, in one request. Raises FileNotFoundError."""
+
+    def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
+        """Replace a small file if it still has that tag, or create it if ``tag`` is None and the
+        name is free. Exactly one of several writers with one tag succeeds.
+
+        Return the new tag, None if nothing is written because the file has another tag or is
+        missing. Raises OSError if the outcome is unknown. If an answer is lost and a second request
+        finds the caller's own file, the call has succeeded.
         """
 
     def stat(self, path: str) -> StoredFile:

@@ -50,31 +50,42 @@ _DELTA_RS_RETRY = {
     "backoff_config.max_backoff": "2s",
 }
 """as _RETRY: delta-rs holds the interpreter's lock meanwhile"""
-_TIMEOUT = "120s"
-"""of a request, with what is read in its answer"""
+_TIMEOUT, _SMALL_S = "120s", 10
+"""of a request, with what is read in its answer; seconds of one about a small object, with all its
+retries"""
 _PROFILE_AGE = timedelta(minutes=5)
 """after which keys of a profile are read again"""
 
 
-def client_of(path: str) -> tuple[ObjectStore, str]:
+def client_of(path: str, *, small: bool = False) -> tuple[ObjectStore, str]:
     """Return the client of a URI's bucket, one for each process, bucket and environment, and the
-    URI's key. Raises ConfigError."""
+    URI's key. ``small``: a client that gives up after 10 s. Raises ConfigError."""
     scheme, bucket, key = uri_parts(path)
     begins = _READ_FROM[scheme]
     read = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(begins)))
-    return _client(scheme, bucket, read if begins else ()), key
+    if not begins:
+        return _memory(bucket), key
+    return _client(scheme, bucket, read, small), key
 
 
 @cache
-def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...]) -> ObjectStore:
-    if scheme == "memory":
-        return MemoryStore()
+def _memory(_: str) -> MemoryStore:
+    return MemoryStore()
+
+
+@cache
+def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...], small: bool) -> ObjectStore:
     options: dict[str, Any] = {**_options(scheme, bucket)}
     allow_http = options.pop("allow_http", "false") == "true"
     settings: dict[str, Any] = {
         "config": options,
-        "client_options": {"timeout": _TIMEOUT, "allow_http": allow_http},
-        "retry_config": _RETRY,
+        "client_options": {
+            "timeout": f"{_SMALL_S}s" if small else _TIMEOUT,
+            "allow_http": allow_http,
+        },
+        "retry_config": {**_RETRY, "retry_timeout": timedelta(seconds=_SMALL_S)}
+        if small
+        else _RETRY,
     }
     if scheme == "s3a":
         return S3Store(bucket, credential_provider=_profile_keys(), **settings)

@@ -98,7 +98,10 @@ class ChannelRun:
         raised, everything that it received is applied.
         """
         config = self.config
-        check_unowned(config, take_over=self._take_over)
+        try:
+            self._wait_for_target(config)
+        except Stopped:
+            return None
         check_free(config.observe)
         try:
             result = self._followed(config)
@@ -109,6 +112,14 @@ class ChannelRun:
             raise
         self._report.ended()
         return result
+
+    def _wait_for_target(self, config: Config) -> None:
+        """Wait for the lease of an owner on another host. Raise FencedError, Stopped."""
+        try:
+            check_unowned(config, take_over=self._take_over, stopping=self._stop, say=self._begins)
+        except BaseException:
+            self._report.ended()
+            raise
 
     def _followed(self, config: Config) -> Result | None:
         """Run on a target without another owner."""

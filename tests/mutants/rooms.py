@@ -84,10 +84,12 @@ ROOMS: dict[str, Room] = {
     ),
     "positions": Room(
         ("position.py", "gtid.py", "write/rows/partial_row_fill.py", "control/table/owner.py",
-         "control/table/fence.py", "write/tables/tracking.py", "write/tables/table_reader.py",
+         "control/table/owner_lease.py", "control/table/fence.py",
+         "write/tables/tracking.py", "write/tables/table_reader.py",
          "write/tables/ahead_of_cut.py",
          "apply/group/low_water_mark.py", "apply/group/gaps.py", "relay/source_places.py"),
         ("unit/test_gtid.py", "property/test_gtid.py", "unit/control/table/test_owner.py",
+         "unit/control/table/test_owner_lease.py",
          "unit/control/table/test_control.py", "applier/test_others.py", "applier/test_restarts.py",
          "applier/test_formats.py", "applier/test_sleeper.py", "applier/test_idempotent.py",
          "applier/test_gaps.py", "applier/test_source_positions.py",

@@ -2,7 +2,7 @@
 
 obstore speaks the XML API, of which fake-gcs-server 1.54 has reads alone, and its JSON API takes no
 condition for a simple upload. So the proxy writes, lists and deletes by the JSON API, joins the
-parts of an upload, and checks ``x-goog-if-generation-match: 0`` itself, under a lock.
+parts of an upload, and checks ``x-goog-if-generation-match`` itself, under a lock.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Handler(EveryMethod):
         query = urlencode({"uploadType": "media", "name": key}, quote_via=quote)
         with self.server.writing:
             condition = self.headers.get(_CONDITION)
-            if condition == "0" and self.server.ask("GET", _json_path(bucket, key))[0] == 200:
+            if condition and condition != self._generation(bucket, key):
                 self._error(412, "PreconditionFailed")
                 return
             status, _, content = self.server.ask(
@@ -116,6 +116,11 @@ class _Handler(EveryMethod):
         written = json.loads(content)
         headers = {"ETag": f'"{written["etag"]}"', "x-goog-generation": written["generation"]}
         self._answer(200, b"", headers)
+
+    def _generation(self, bucket: str, key: str) -> str:
+        """The object's generation, "0" where there is none."""
+        status, _, content = self.server.ask("GET", _json_path(bucket, key))
+        return str(json.loads(content)["generation"]) if status == 200 else "0"
 
     def _upload(self, bucket: str, key: str, query: Mapping[str, str], body: bytes) -> None:
         """A step of an upload in parts."""

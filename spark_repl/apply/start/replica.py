@@ -152,6 +152,7 @@ class Replica:
             self._until.check_file(relay)
         self._control = control = self._at.control
         warn_if_new(self._at)
+        control.on_taken = self.fail
         control.claim(take_over=self._take_over)
         succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
         remove_dead_parts(*self.layout.written_to(control.epoch))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,8 +17,8 @@ from ...config import Config
 from ...delta.store import storage
 from ...errors import ConfigError
 from ..table.control import Control
-from ..table.fence import check_free
 from ..table.layout import Layout
+from ..table.owner_lease import wait_until_unclaimed
 from .name_registry import channels_beside, first_is_gone
 
 logger = logging.getLogger(__name__)
@@ -37,14 +38,19 @@ def opened(config: Config, create: Callable[[str, str], Control] = Control) -> C
     table. ``create`` returns that table, which is then read: that costs a look at each of its
     files. Raise TargetError if the place is unknown, and what reading the target raises."""
     name, layout = config.channel, Layout.of(config.target)
-    first = create(layout.control, name)
+    first = _leased(create(layout.control, name), config)
     beside = Layout.of(config.target, Layout.home_of(name))
     owner = first.owner()
     if owner is None and storage.exists(beside.control):
         raise first_is_gone(name, layout.control)
     if owner is None or owner[1].channel in ("", name):
         return Channel(name, layout, first)
-    return Channel(name, beside, create(beside.control, name))
+    return Channel(name, beside, _leased(create(beside.control, name), config))
+
+
+def _leased(control: Control, config: Config) -> Control:
+    control.lease_s = config.apply.lease_s
+    return control
 
 
 def warn_if_new(at: Channel) -> None:
@@ -64,13 +70,16 @@ def control_of(config: Config) -> Control:
     return opened(config).control
 
 
-def check_unowned(config: Config, *, take_over: bool) -> None:
+def check_unowned(
+    config: Config, *, take_over: bool, stopping: threading.Event | None = None,
+    say: Callable[[str], None] = logger.warning,
+) -> None:  # fmt: skip
     """Check before Spark starts what ``Control.claim`` checks later: raise FencedError, naming the
-    owner, if another one is or may be alive. Otherwise raise as ``opened``."""
+    owner, if another one is or may be alive. Wait for the lease of an owner on another host, and
+    ``say`` so; raise Stopped when ``stopping`` is set. Otherwise raise as ``opened``."""
     control = control_of(config)
-    owner = control.owner()
-    if owner is not None and not take_over:
-        check_free(control.path, owner[1])
+    if not take_over:
+        wait_until_unclaimed(control, stopping, say)
 
 
 def channels(target: str, state_path: str = "") -> list[Channel]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ...binlog.events.xid import Xid
 from ...gtid import GtidSet
+from ..table.owner_lease import wait_until_unclaimed
 
 if TYPE_CHECKING:
     from ..table.control import Control
@@ -89,6 +90,7 @@ def decide(
     unless the applier is stopped. ``check`` runs while no applier can change the target; raise what
     it raises."""
     by = {"user": getpass.getuser(), "host": socket.gethostname()}
+    wait_until_unclaimed(control)
     control.claim()
     try:
         check()

@@ -16,6 +16,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -36,8 +37,9 @@ from ...errors import ConcurrentChangeError, FencedError, SparkReplError, Target
 from .control_rows import ControlRows
 from .control_snapshot import ControlSnapshot, Row
 from .cut_encoding import CutBase, base_of, encode, rebased
-from .fence import Fence, beaten, check_free, other_channel, taken_over
+from .fence import Fence, beaten, other_channel, taken_over
 from .owner import Owner, give_back, open_claim, who
+from .owner_lease import LEASE_S, check_unclaimed, start_renewals
 from .pending_rows import PendingRows, RowTimes
 from .row_formats import KNOWN_FORMAT, SCHEMA, format_of, row_content, rows_table
 
@@ -69,6 +71,8 @@ class Control(ControlRows):
     """The reader of the control table, and its writer after ``claim``. Thread-safe.
 
     ``channel``: the channel to which the target must belong; "": any. ``append``: delta-rs' own.
+    ``lease_s`` and ``on_taken`` count from the next claim on: seconds for which the owner's lease
+    holds (0: it has none); what is called, in the lease's thread, after a takeover.
     """
 
     def __init__(
@@ -76,6 +80,9 @@ class Control(ControlRows):
     ) -> None:
         super().__init__(path)
         self.channel, self._write_rows = channel, append
+        self.lease_s = LEASE_S
+        self.on_taken: Callable[[FencedError], object] = lambda error: None
+        self._end_renewals: Callable[[], object] = bool
         self.took_over = False  # whether the target was taken from an owner that may be alive
         self._fence, self._times = Fence(), RowTimes()
         self._handle: DeltaTable | None = None
@@ -92,8 +99,9 @@ class Control(ControlRows):
     def claim(self, *, take_over: bool = False) -> int:
         """Make this process the owner, and return the new epoch.
 
-        Raise FencedError, naming the other owner, if that is or may be alive, and TargetError if
-        the target belongs to another channel.
+        Raise FencedError, naming the other owner, if that is or may be alive: an owner on another
+        host is, until ``owner_lease.wait_until_unclaimed`` has seen its lease expire. Raise
+        TargetError if the target belongs to another channel.
         """
         storage.check_bucket(self.path)
         storage.make_folder(self.path)
@@ -116,7 +124,7 @@ class Control(ControlRows):
         if self.channel and recorded not in ("", self.channel):
             raise other_channel(self.path, recorded, self.channel)
         if not take_over:
-            check_free(self.path, owner[1] if owner else None)
+            check_unclaimed(self.path, owner[1] if owner else None)
         self.channel = self.channel or recorded
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.after(owner[0] if owner else 0)
@@ -124,10 +132,26 @@ class Control(ControlRows):
         self._base = self._owned_at = None
         try:
             with open_claim(claim := self._fence.claim):
-                self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel, claim))))
+                me = Owner.me(self.channel, claim, self.lease_s)
+                self.write("owner", detail=json.dumps(asdict(me)))
         except FencedError as error:
             raise beaten(error, self.path, self.owner(), self.channel) from error
+        self._renew_lease(me)
         return self.epoch
+
+    def _renew_lease(self, me: Owner) -> None:
+        """Renew the owner's lease until it releases the target, or drops this object."""
+        self._end_renewals()
+        if me.lease_s:
+            own = weakref.ref(self)
+
+            def taken(by: tuple[int, Owner] | None) -> None:
+                if (control := own()) is not None:
+                    control.on_taken(taken_over(control.path, by))
+
+            self._end_renewals = weakref.finalize(
+                self, start_renewals(ControlRows(self.path), self.epoch, me, taken)
+            )
 
     def check_owner(self) -> None:
         """Raise FencedError unless this process owns the target: another one has taken it over
@@ -155,6 +179,7 @@ class Control(ControlRows):
         can't write any more. Pending rows are given up: their statements are applied again."""
         if not self.epoch:  # never claimed, or fenced off when it tried
             return
+        self._end_renewals()
         released = replace(Owner.me(self.channel), released=True)
         self._pending.clear()
         self._base = None

@@ -78,14 +78,17 @@ def marks_of(commits: Iterable[Collection[Action]]) -> list[str]:
     return [str(of_commit[0].get(_MARK)) if of_commit else "" for of_commit in infos]
 
 
-def check_free(path: str, owner: Owner | None) -> None:
-    """Raise FencedError, naming the owner, if it is or may be alive."""
+_ELSEWHERE = "stop it first; if that host is gone for good, use --take-over"
+
+
+def check_free(path: str, owner: Owner | None, hint: str = _ELSEWHERE) -> None:
+    """Raise FencedError, naming the owner, if it is or may be alive. Its lease does not count."""
     if owner is not None and not owner.is_dead:
         raise FencedError(
             f"another applier owns this target: pid {owner.pid} on host {owner.host},"
             f" since {owner.since}",
             file=path,
-            hint="stop it first; if that host is gone for good, use --take-over",
+            hint=hint,
         )
 
 

@@ -34,18 +34,28 @@ class Owner:
     """"": not recorded"""
     claim: str = ""
     """"": not recorded"""
+    lease_s: int = 0
+    """seconds within which it renews its lease (``owner_lease``); 0: it has none"""
 
     @classmethod
-    def me(cls, channel: str, claim: str = "") -> Owner:
+    def me(cls, channel: str, claim: str = "", lease_s: int = 0) -> Owner:
         """Return this process as an owner."""
         pid = os.getpid()
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(socket.gethostname(), pid, _started(pid), since, channel=channel, claim=claim)
+        return cls(
+            socket.gethostname(), pid, _started(pid), since,
+            channel=channel, claim=claim, lease_s=lease_s,
+        )  # fmt: skip
 
     @property
     def is_here(self) -> bool:
         """Return whether the process runs, or ran, on this host."""
         return self.host == socket.gethostname()
+
+    @property
+    def has_lease_elsewhere(self) -> bool:
+        """Return whether only the owner's lease shows here that its process is gone."""
+        return self.lease_s > 0 and not self.is_here and not self.released
 
     @property
     def is_this_process(self) -> bool:

@@ -23,7 +23,7 @@ from ...runtime.store_clients import delta_rs_options
 from ...runtime.target_uri import bucket_of, canonical, is_remote, key_of, uri_parts
 
 if TYPE_CHECKING:
-    from ...runtime.store import Store, StoredFile
+    from ...runtime.store import Store, StoredFile, Tag
 
 _PARQUET, _PARQUET_END = b"PAR1", 8
 """first and last bytes of a file, and bytes of its end: the footer's length, then these bytes"""
@@ -100,6 +100,17 @@ def put_if_absent(path: str, content: bytes) -> None:
     """Write a whole file or object that does not exist yet. Raise FileExistsError if another
     writer's exists. Raise OSError if writing fails: the file may exist, or may appear later."""
     store_of(path).put_if_absent(path, content)
+
+
+def read_tagged(path: str) -> tuple[bytes, Tag]:
+    """Return a small file and the tag of its content. Raise FileNotFoundError."""
+    return store_of(path).read_tagged(path)
+
+
+def put_if_match(path: str, content: bytes, tag: Tag | None) -> Tag | None:
+    """Replace a small file that still has that tag; None: create it. Return the new tag, None if
+    the file has another one or is missing. Raise OSError if the outcome is unknown."""
+    return store_of(path).put_if_match(path, content, tag)
 
 
 def parquet_source(path: str) -> Any:

@@ -86,8 +86,9 @@ def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     """Return the report of a run without an applier, {} if there is none.
 
     ``owner``, the target's last one, supersedes the report if it came after a run that is gone, or
-    if it is another process. A first copy owns the target before there is an applier. ``alive`` of
-    the result: whether the run's process exists.
+    if it is another process. A first copy owns the target before there is an applier. A run of this
+    host may wait for the lease of an owner on another one. ``alive`` of the result: whether the
+    run's process exists.
     """
     recorded = _read(path)
     if not recorded:
@@ -95,7 +96,8 @@ def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     process = _owner(recorded)
     if owner is not None and not owner.is_dead:
         copies = _is_same(process, owner) and _at(recorded) >= owner.since
-        if not copies:
+        waits = process.is_here and not process.is_dead and not owner.is_here
+        if not (copies or waits):
             return {}
     since = owner.since if owner else ""
     if process.is_dead and _at(recorded) < since:

@@ -37,6 +37,8 @@ ENDS = {
         f" {TIDYING}what_commits_that_failed_have_left_goes_behind_an_hour",
         "_repl/control/_delta_log/*": f"{TIDYING}what_was_replaced_goes_though_its_removal_is"
         "_forgotten",
+        "_repl/lease.json": "unit/control/table/test_owner_lease.py::test_a_rival_gives_up_when_the"
+        "_owner_renews",
         "_repl/xa/*.events": f"{KINDS}prepared_branches",
         "_repl/xa/*.new": f"{KINDS}prepared_branches",
         "_repl/quarantine/*/*.events": f"{KINDS}a_table_in_quarantine",

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from spark_repl.delta.store import storage
 from spark_repl.errors import TargetError
 from spark_repl.runtime.retry import temporary
+from spark_repl.runtime.store import Tag
 from tests.support.dropping_proxy import Dropped, dropping_proxy, first_answer_to
 from tests.support.stores import SERVERS, StoreServer
 
@@ -265,6 +266,63 @@ def test_one_of_many_processes_writes_a_name(server, place):
         assert {storage.read(f"{place}/{turn}") for turn in turns} <= {b"%d" % number}
 
 
+def test_a_file_is_replaced_only_while_it_has_the_tag(place):
+    path = f"{place}/a"
+    assert storage.put_if_match(path, b"1", Tag("nothing", "1")) is None
+    first = storage.put_if_match(path, b"1", None)
+    assert first is not None and storage.put_if_match(path, b"2", None) is None
+    assert storage.read_tagged(path) == (b"1", first)
+    second = storage.put_if_match(path, b"2", first)
+    assert second is not None and second != first
+    assert storage.put_if_match(path, b"3", first) is None
+    assert storage.read_tagged(path) == (b"2", second)
+    storage.put(path, b"4")
+    assert storage.put_if_match(path, b"5", second) is None
+    content, fourth = storage.read_tagged(path)
+    assert content == b"4"
+    storage.remove(path)
+    assert storage.put_if_match(path, b"6", fourth) is None and not storage.is_file(path)
+    with pytest.raises(FileNotFoundError):
+        storage.read_tagged(path)
+
+
+def test_one_of_many_threads_replaces_a_file(place):
+    start, path = threading.Barrier(WRITERS), f"{place}/a"
+    storage.put(path, b"0")
+
+    def write(number: int) -> list[int]:
+        won = []
+        for turn in range(5):
+            start.wait()
+            _, tag = storage.read_tagged(path)
+            start.wait()
+            if storage.put_if_match(path, f"{turn} {number}".encode(), tag) is not None:
+                won.append(turn)
+        return won
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        won = list(pool.map(write, range(WRITERS)))
+    assert sorted(turn for turns in won for turn in turns) == [0, 1, 2, 3, 4]
+    assert storage.read(path) in [f"4 {n}".encode() for n, turns in enumerate(won) if 4 in turns]
+
+
+def test_writers_that_count_in_a_file_count_each_once(place):
+    """Each reads, adds one, and replaces what it has read; a lost race begins again."""
+    path = f"{place}/a"
+    storage.put(path, b"0")
+
+    def count(_: int) -> None:
+        left = 10
+        while left:
+            content, tag = storage.read_tagged(path)
+            next_number = f"{int(content) + 1}".encode()
+            left -= storage.put_if_match(path, next_number, tag) is not None
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(4)))
+    assert storage.read(path) == b"40"
+
+
 @contextmanager
 def behind_a_proxy(server: StoreServer, patch: pytest.MonkeyPatch) -> Iterator[Any]:
     if not server.url:
@@ -285,6 +343,11 @@ def test_a_lost_answer_is_recognised(server, place, monkeypatch):
             storage.put_if_absent(f"{place}/a", b"theirs")
         proxy.drops = first_answer_to("GET")
         assert storage.read(f"{place}/a") == b"ours"
+        _, tag = storage.read_tagged(f"{place}/a")
+        proxy.drops = first_answer_to("PUT")
+        later = storage.put_if_match(f"{place}/a", b"ours again", tag)
+        assert later is not None and later == storage.read_tagged(f"{place}/a")[1]
+        assert storage.put_if_match(f"{place}/a", b"theirs", tag) is None
         proxy.drops = first_answer_to("PUT")
         storage.put(f"{place}/a", b"newer")
     assert storage.read(f"{place}/a") == b"newer"

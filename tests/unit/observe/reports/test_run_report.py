@@ -3,9 +3,11 @@ is begun again, that was killed; and nothing of it once an applier came later.""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.config import Config
 from spark_repl.control.records.channels import control_of, layout_of, opened
+from spark_repl.control.table.owner import Owner
 from spark_repl.errors import ConfigError, FencedError, SourceError, SourceLostError
 from spark_repl.observe.reports.run_report import report_of
 from spark_repl.observe.screen import screen
@@ -67,6 +70,24 @@ def test_while_it_copies(config: Config) -> None:
     report.ended()
     assert look(config)["run"] == {}
     control.release()
+
+
+def test_while_it_waits_for_the_lease_of_an_owner_elsewhere(config: Config) -> None:
+    control = control_of(config)
+    control.claim()
+    owner = replace(Owner.me(config.channel, "its claim", 4), host="elsewhere")
+    control.write("owner", detail=json.dumps(asdict(owner)))
+    said = list[str]()
+
+    class Waiting(ChannelRun):
+        def _begins(self, what: str) -> None:
+            super()._begins(what)
+            said.append(look(config)["run"]["doing"])
+            self.stop()
+
+    assert Waiting(config, "none.toml", build_session).run() is None
+    assert len(said) == 1 and said[0].startswith("another applier owns this target: pid")
+    assert look(config)["run"] == {}
 
 
 def test_an_error_before_there_is_an_applier(
