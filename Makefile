@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup emulators demo test slow package soak mutants scenarios bench clean distclean
+.PHONY: help check setup emulators demo test slow compat compat-short package soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -20,6 +20,7 @@ help:
 	@echo "make demo   set-up, then the main job on a recorded MySQL log"
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
 	@echo "make slow   the tests that make test leaves out for their length (ten minutes)"
+	@echo "make compat  the acceptance tests on Spark 4.0, 4.1, 4.2 and 4.3 (make compat-short: as CI does)"
 	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
 	@echo "make emulators  Azure's and Google's stores for tests"
 	@echo "make soak   the tests that run for long"
@@ -85,6 +86,13 @@ test: setup
 
 slow: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "slow and not soak" -n 3 --dist worksteal --durations=10
+
+# A pyspark of each release, below .cache/compat.
+compat: setup
+	$(TEST_JAVA) $(BIN)/python -m tests.compat
+
+compat-short: setup
+	$(TEST_JAVA) $(BIN)/python -m tests.compat --short
 
 package: setup
 	rm -rf dist

@@ -27,9 +27,10 @@ __all__ = [
 _SCALA = "2.13"
 _DELTA = {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"}
 """by release of Spark, the release of Delta that reads tables with it; 4.3 has none yet"""
-_AWS_SDK = {"3.4.1": "2.24.6", "3.4.2": "2.29.52", "3.5.0": "2.35.4"}
+_AWS_SDK = {"3.4.1": "2.24.9", "3.4.2": "2.29.52", "3.5.0": "2.35.4"}
 """by release of Hadoop, the release of AWS's SDK that it was built with. Spark 4.0 has Hadoop
-3.4.1, Spark 4.1 has 3.4.2, Spark 4.2 and 4.3 have 3.5.0."""
+3.4.1, Spark 4.1 has 3.4.2, Spark 4.2 and 4.3 have 3.5.0. Hadoop 3.4.1 was built with 2.24.6, of
+which not all parts are published; 2.24.9 is the next one that has them."""
 
 # ADMITS: whether Spark asks a source for a batch of limited size, and tells it how a stream ends.
 if TYPE_CHECKING:

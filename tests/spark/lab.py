@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import pyarrow as pa
+import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_repl import Config, Replica
+from spark_repl import Config, Replica, cut
 from spark_repl.apply.start.replica import Parts
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
@@ -19,6 +21,7 @@ from spark_repl.delta.store.delta_rs import read as read_elsewhere
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.reports.applier_status import Result
+from spark_repl.runtime.spark_release import reads_delta, spark_release
 from tests.support.binlog_writer import Table
 from tests.support.local_delta import HERE, apply_without_stream, at_once
 from tests.support.local_delta import rows as rows_without_spark
@@ -67,8 +70,41 @@ def stopped(spark: SparkSession | None, log: Path, target: Path, **apply: Any) -
     raise AssertionError("the applier did not stop")
 
 
+needs_delta = pytest.mark.skipif(
+    not reads_delta(), reason=f"no Delta is published for Spark {spark_release()}"
+)
+
+
 def read(spark: SparkSession, target: Path, table: str) -> DataFrame:
-    return spark.read.format("delta").load(str(target / table.replace(".", "/")))
+    """The newest rows, read by Spark's Delta; by delta-rs where this Spark has none."""
+    folder = str(target / table.replace(".", "/"))
+    if reads_delta():
+        return spark.read.format("delta").load(folder)
+    return _frame(spark, folder)
+
+
+def _frame(spark: SparkSession, folder: str, version: int | None = None) -> DataFrame:
+    """Rows that delta-rs has read: Spark's Arrow has no views of texts."""
+    table = read_elsewhere(folder, version)
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    fields = [field.with_type(plain.get(field.type, field.type)) for field in table.schema]
+    return spark.createDataFrame(table.cast(pa.schema(fields)))
+
+
+def read_cut(spark: SparkSession, target: Path, published: Cut) -> dict[str, Any]:
+    """Columns and sorted rows by table at a cut, read as ``read`` does."""
+    if reads_delta():
+        reader = cut(spark, str(target), at=published.gtid_executed)
+        frames = {name: reader.table(name) for name in reader.tables}
+    else:
+        frames = {
+            name: _frame(spark, str(target / at.path), at.version)
+            for name, at in published.tables.items()
+        }
+    return {
+        name: (frame.columns, sorted(map(tuple, frame.collect()), key=repr))
+        for name, frame in frames.items()
+    }
 
 
 def rows(spark: SparkSession, target: Path, table: Table) -> list[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from tests.spark.lab import (
     assert_server_state,
     assert_server_state_elsewhere,
     cuts,
+    needs_delta,
     read,
     run,
     stopped,
@@ -64,6 +65,7 @@ def test_every_cut_has_all_the_money(applied):
     assert with_money >= 7
 
 
+@needs_delta
 def test_a_cut_is_read_at_its_versions(spark, applied):
     """``cut`` gives every table as it was then, although all of them went on."""
     target, _ = applied

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl import cut
-from tests.spark.lab import cuts, run
+from tests.spark.lab import cuts, read_cut, run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A = Table("a")
@@ -32,11 +31,7 @@ def changed(log: LogWriter) -> None:
 def shown(spark: SparkSession, target: Path, number: int) -> dict[str, Any]:
     """Rows by table at the cut behind a transaction of the log."""
     last = [one for one in cuts(target) if one.gtid_executed.endswith((f"-{number}", f":{number}"))]
-    at = cut(spark, str(target), at=last[-1].gtid_executed)
-    return {
-        name: (at.table(name).columns, sorted(map(tuple, at.table(name).collect()), key=repr))
-        for name in at.tables
-    }
+    return read_cut(spark, target, last[-1])
 
 
 def test_tables_change(spark: SparkSession, log: LogWriter, target: Path) -> None:

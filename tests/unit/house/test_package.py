@@ -128,6 +128,7 @@ def test_without_spark_the_extra_is_named(bank: Path, tmp_path: Path) -> None:
 def test_the_jars_are_of_the_delta_that_the_tests_have() -> None:
     assert delta_package().rpartition(":")[2] == constraints()["delta-spark"]
     assert "delta-spark" not in requirements(("spark",))
+    assert "pyspark" not in requirements(()), "an environment's own stays as it is"
 
 
 @pytest.mark.parametrize("words", ["relay verify", "relay ls"])
