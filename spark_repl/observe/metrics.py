@@ -79,10 +79,13 @@ def _families(status: dict[str, Any]) -> Iterator[Metric]:
     passed = _counter("passed_over", "Row changes left out by mode append or copy = none", "table")
     for name, count in status["passed_over"].items():
         passed.add_metric([channel, _label(name)], count)
+    requests = _counter("store_requests", "Requests to the object store, by kind", "kind")
+    for kind, count in status.get("store_requests", {}).items():
+        requests.add_metric([channel, kind], count)
     ways = _gauge("statements", "Statements of the last run, by the way they were taken", "way")
     for way, count in status["statements"]["counts"].items():
         ways.add_metric([channel, way], count)
-    yield from (version, changes, filtered, passed, ways)
+    yield from (version, changes, filtered, passed, requests, ways)
     for name, text in _COUNTERS.items():
         counter = _counter(name, text)
         counter.add_metric([channel], status["counters"].get(name.removesuffix("_published"), 0))

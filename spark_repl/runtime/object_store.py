@@ -11,8 +11,10 @@ from __future__ import annotations
 import errno
 import io
 import os
+import threading
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import obstore
@@ -25,14 +27,36 @@ from .store_clients import client_of
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from obstore import ObjectMeta, PutMode, PutResult, UpdateVersion
+    from obstore import ListResult, ObjectMeta, PutMode, PutResult, UpdateVersion
     from obstore.store import ObjectStore as Client
 
 _ID = "sparkreplput"
 """name of an object's attribute by which its writer is recognised; Azure takes letters only"""
 _AHEAD_BYTES = 1 << 20
 """read in one request where less was asked for"""
-_PART_BYTES = 10 << 20
+_PART_BYTES, _PUT_PART_BYTES = 10 << 20, 5 << 20
+"""of a stream of unknown length; of a content that is put as a whole (obstore's own)"""
+_LISTED = 1000
+"""objects of one request"""
+_counts: Counter[str] = Counter()
+_counting = threading.Lock()
+
+
+def request_counts() -> dict[str, int]:
+    """Return the number of this process's requests by kind: list, head, get, put, delete. The
+    retries of obstore, and the requests of delta-rs, are not counted."""
+    with _counting:
+        return dict(_counts)
+
+
+def _count(kind: str, number: int = 1) -> None:
+    with _counting:
+        _counts[kind] += number
+
+
+def _count_put(size: int, part: int) -> None:
+    """Count a put: above one part there is a request for each part, and two around them."""
+    _count("put", 1 if size <= part else -(-size // part) + 2)
 
 
 class ObjectStore:
@@ -40,11 +64,13 @@ class ObjectStore:
 
     def read(self, path: str) -> bytes:
         client, key = client_of(path)
+        _count("get")
         with translated_errors(path):
             return obstore.get(client, key).bytes().to_bytes()
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         client, key = client_of(path)
+        _count("get")
         with translated_errors(path):
             return obstore.get_range(client, key, start=start, length=length).to_bytes()
 
@@ -60,6 +86,7 @@ class ObjectStore:
 
     def put(self, path: str, content: bytes) -> None:
         client, key = client_of(path)
+        _count_put(len(content), _PUT_PART_BYTES)
         with translated_errors(path):
             obstore.put(client, key, content)
 
@@ -70,6 +97,7 @@ class ObjectStore:
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag]:
         client, key = client_of(path, small=True)
+        _count("get")
         with translated_errors(path):
             result = obstore.get(client, key)
             return result.bytes().to_bytes(), _tag(result.meta)
@@ -80,6 +108,7 @@ class ObjectStore:
 
     def stat(self, path: str) -> StoredFile:
         client, key = client_of(path)
+        _count("head")
         with translated_errors(path):
             return _entry(obstore.head(client, key))
 
@@ -93,12 +122,12 @@ class ObjectStore:
             pass
         with translated_errors(path):
             pages = obstore.list(client, f"{key}/" if key else None)
-            return any(meta["size"] for page in pages for meta in page)
+            return any(meta["size"] for page in _counted(pages) for meta in page)
 
     def names(self, folder: str) -> list[str]:
         client, key = client_of(folder)
         with translated_errors(folder):
-            listing = obstore.list_with_delimiter(client, f"{key}/")
+            listing = _list_folder(client, key)
         paths = [*listing["common_prefixes"], *(meta["path"] for meta in listing["objects"])]
         return [path[len(key) + 1 :] for path in paths]
 
@@ -106,7 +135,7 @@ class ObjectStore:
         """Return the objects right below a folder, by name."""
         client, key = client_of(folder)
         with translated_errors(folder):
-            objects = obstore.list_with_delimiter(client, f"{key}/")["objects"]
+            objects = _list_folder(client, key)["objects"]
         return {meta["path"][len(key) + 1 :]: _entry(meta) for meta in objects}
 
     def names_after(self, folder: str, name: str) -> list[str]:
@@ -114,12 +143,12 @@ class ObjectStore:
         client, key = client_of(folder)
         with translated_errors(folder):
             pages = obstore.list(client, f"{key}/", offset=f"{key}/{name}")
-            below = [meta["path"][len(key) + 1 :] for page in pages for meta in page]
+            below = [meta["path"][len(key) + 1 :] for page in _counted(pages) for meta in page]
         return sorted(path for path in below if "/" not in path)
 
     def walk(self, folder: str) -> Iterator[tuple[str, StoredFile]]:
         client, key = client_of(folder)
-        pages = iter(obstore.list(client, f"{key}/"))
+        pages = _counted(obstore.list(client, f"{key}/"))
         while True:
             with translated_errors(folder):
                 page = next(pages, None)
@@ -131,13 +160,15 @@ class ObjectStore:
 
     def remove(self, path: str) -> None:
         client, key = client_of(path)
+        _count("delete")
         with translated_errors(path):
             obstore.delete(client, key)
 
     def remove_folder(self, folder: str) -> None:
         client, key = client_of(folder)
         with translated_errors(folder):
-            for page in obstore.list(client, f"{key}/"):
+            for page in _counted(obstore.list(client, f"{key}/")):
+                _count("delete")
                 obstore.delete(client, [meta["path"] for meta in page])
 
 
@@ -169,6 +200,7 @@ class ObjectInput(io.RawIOBase):
         if not length:
             return b""
         client, key = client_of(self._path)
+        _count("get")
         with translated_errors(self._path):
             content = obstore.get_range(client, key, start=self._at, length=length).to_bytes()
         self._at += len(content)
@@ -221,6 +253,7 @@ class ObjectOutput:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
+            _count_put(self._written, _PART_BYTES)
             with translated_errors(self._path):
                 self._writer.close()
 
@@ -238,16 +271,36 @@ class ObjectOutput:
         self.closed = True
 
 
+def _counted(pages: Iterable[Sequence[ObjectMeta]]) -> Iterator[Sequence[ObjectMeta]]:
+    """Yield pages of a listing, and count a request for each; for none as well."""
+    is_empty = True
+    for page in pages:
+        is_empty = False
+        _count("list")
+        yield page
+    if is_empty:
+        _count("list")
+
+
+def _list_folder(client: Client, key: str) -> ListResult[Sequence[ObjectMeta]]:
+    listing = obstore.list_with_delimiter(client, f"{key}/")
+    listed = len(listing["objects"]) + len(listing["common_prefixes"])
+    _count("list", max(1, -(-listed // _LISTED)))
+    return listing
+
+
 def _put_if(client: Client, key: str, path: str, content: bytes, mode: PutMode) -> Tag | None:
     """Put an object on a condition of the store's own, and return its tag, None if the condition
     does not hold. obstore repeats a request whose answer was lost; the store then refuses the
     second one, and the object's id tells whether it is ours."""
     own = uuid.uuid4().hex
+    _count("put")
     with translated_errors(path):
         try:
             return _tag(obstore.put(client, key, content, mode=mode, attributes={_ID: own}))
         except (AlreadyExistsError, PreconditionError):
             pass
+    _count("get")
     try:
         with translated_errors(path):
             existing = obstore.get(client, key)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import formats
 from ...errors import FormatError, SparkReplError
+from ...runtime.object_store import request_counts
 from ...runtime.private_files import private_opener
 from .latency import Latency, Times
 from .progress_history import Backlog, Counts, ProgressHistory
@@ -315,6 +316,7 @@ class ApplierStatus:
             "filters": dict(counters.filters),
             "row_filters": dict(counters.row_filters),
             "passed_over": dict(counters.passed_over),
+            "store_requests": request_counts(),
             "rates": self._rates.fields(counters.transactions, counters.row_changes),
             "commit_to_cut": self._latency.fields(),
             "log": {} if backlog is None else backlog.fields(),

@@ -38,7 +38,16 @@ if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from ...control.table.owner import Owner
 
-_FIGURES = ("counters", "commit_to_cut", "stream", "past", "copy", "row_filters", "passed_over")
+_FIGURES = (
+    "counters",
+    "commit_to_cut",
+    "stream",
+    "past",
+    "copy",
+    "row_filters",
+    "passed_over",
+    "store_requests",
+)
 """figures of the applier's report that a status passes on"""
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,9 +22,11 @@ from hypothesis import strategies as st
 
 from spark_repl.delta.store import storage
 from spark_repl.errors import TargetError
+from spark_repl.runtime.object_store import request_counts
 from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store import Tag
 from tests.support.dropping_proxy import Dropped, dropping_proxy, first_answer_to
+from tests.support.s3_server import requested
 from tests.support.stores import SERVERS, StoreServer
 
 WRITERS = 8
@@ -432,3 +435,33 @@ def test_what_no_retry_can_cure_is_named(server, place, monkeypatch):
             with pytest.raises(TargetError, match="the object store refuses") as caught:
                 ask(f"{place}/a")
             assert "credentials" in caught.value.hint
+
+
+def test_requests_are_counted_by_kind_as_the_server_counts_them(server, place):
+    if not server.base.startswith("s3a:"):
+        pytest.skip("only moto's server records its requests")
+    before = Counter(request_counts())
+    with requested() as asked:
+        storage.put(f"{place}/a", b"1")
+        storage.put_if_absent(f"{place}/b", b"1")
+        _, tag = storage.read_tagged(f"{place}/b")
+        storage.put_if_match(f"{place}/b", b"2", tag)
+        storage.read(f"{place}/a")
+        storage.read_range(f"{place}/a", 0, 1)
+        storage.stat(f"{place}/a")
+        assert storage.exists(place) and not storage.exists(f"{place}/none")
+        storage.names(place)
+        storage.names_after(place, "a")
+        assert len(list(storage.walk(place))) == 2
+        _write(f"{place}/c", b"1" * (23 << 20))
+        storage.remove(f"{place}/a")
+        storage.remove_folder(place)
+    counted = Counter(request_counts()) - before
+    assert counted == Counter(_kind(request) for request in asked)
+
+
+def _kind(request: str) -> str:
+    method, _, url = request.partition(" ")
+    if method == "POST":
+        return "delete" if "delete" in url else "put"
+    return "list" if method == "GET" and "list-type" in url else method.lower()
