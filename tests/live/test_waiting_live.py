@@ -109,7 +109,7 @@ def test_tables_are_copied_by_themselves(
     make_server: Callable[..., Server], tmp_path: Path, crash: str
 ) -> None:
     """Names of columns stand in no TABLE_MAP here: what is left out needs none. What is killed
-    during the copies, at any step, is shown below Spark: applier/test_waiting."""
+    during the copies, at any step, is shown below Spark: applier/test_waiting_tables."""
     server = make_server("--binlog-row-metadata=MINIMAL")
     config = config_for(server, tmp_path)
     with Changes(server, 2):

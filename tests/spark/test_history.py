@@ -133,7 +133,7 @@ def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target):
     assert cuts(target) == published
 
 
-@pytest.mark.soak  # beside a run: test_others.py
+@pytest.mark.soak  # beside a run: test_foreign_commits.py
 def test_foreign_update_stops(spark, log, target):
     log.transaction(insert(A, (1, "a"), (2, "a")))
     run(spark, log.folder, target)
@@ -146,7 +146,7 @@ def test_foreign_update_stops(spark, log, target):
     assert read(spark, target, "t.a").count() == 2
 
 
-@pytest.mark.soak  # beside a run: test_others.py
+@pytest.mark.soak  # beside a run: test_foreign_commits.py
 def test_foreign_optimize_is_fine(spark, log, target):
     for i in range(4):
         log.transaction(insert(A, (i, "a")))

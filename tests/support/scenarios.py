@@ -91,7 +91,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_ORDER}::test_slots_pass_in_order_of_dispatch",
     )),
     18: ("rpl_mts_replica_preserve_commit_order_wait_nobinlog", (
-        f"{_ORDER}::test_waiting_is_said",
+        f"{_ORDER}::test_waiting_is_reported",
         f"{_APPLIER}::test_status_while_it_waits",
     )),
     19: ("rpl_mts_replica_preserve_commit_order_error", (
@@ -128,8 +128,8 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     28: ("rpl_mts_replica_preserve_commit_order_with_binlog", (_NO_BINLOG,)),
     29: ("rpl_mta_commit_order_gtid_update_nobinlog", (
-        "spark/test_foreign.py::test_insert_between_plan_and_commit",
-        "applier/test_others.py::test_delete_right_behind_our_commit",
+        "spark/test_on_foreign_change.py::test_insert_between_plan_and_commit",
+        "applier/test_foreign_commits.py::test_delete_right_behind_our_commit",
     )),
     30: ("rpl_mts_replica_preserve_commit_order_xa_prepare", (
         f"{_ENGINES}/test_xa_histories.py::test_rows_count_where_xa_commit_stands",

@@ -102,7 +102,8 @@ def test_retries_in_vain(engine, log, target, faults):
     leftovers = [
         path for path in (target / "t" / "a").glob("**/*.parquet") if "_repl" not in path.parts
     ]
-    # What may still land, for all that is known, is left to VACUUM (applier/test_outcomes.py).
+    # What may still land, for all that is known, is left to VACUUM
+    # (applier/test_commit_outcomes.py).
     assert len(leftovers) == 3
     run(engine, log.folder, target)
     assert_rows(engine, target, A, [(1, "x")])

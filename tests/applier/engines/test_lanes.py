@@ -1,6 +1,6 @@
 """Without commit order: tables advance apart, positions and cuts still tell the truth.
 
-How groups are kept whole is tested without Spark (applier/test_whole.py,
+How groups are kept whole is tested without Spark (applier/test_transaction_atomicity.py,
 unit/apply/group/test_per_table_order.py).
 """
 

@@ -18,7 +18,7 @@ def test_each_command_has_its_function(words: str) -> None:
     assert [*inspect.signature(function).parameters] == ["options"]
 
 
-def test_what_the_system_refuses_is_said(
+def test_an_error_of_the_system_names_the_path_and_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With its path and what to do, and no traceback."""

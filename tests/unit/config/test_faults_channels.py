@@ -33,7 +33,7 @@ def faults(rule: dict[str, Any], **more: Any) -> list[str]:
     return []
 
 
-def test_its_table_is_the_channels_own() -> None:
+def test_each_channel_has_its_own_part_of_the_table() -> None:
     made = config(RULE)
     (rule,) = made.tables
     assert (rule.named, rule.shards_by) == ("lake.orders//eu", "_channel")
@@ -66,11 +66,11 @@ def test_its_table_is_the_channels_own() -> None:
         ({"on_error": "quarantine"}, 'on_error = "quarantine"'),
     ],
 )  # fmt: skip
-def test_what_a_rule_does_not_go_together_with(more: dict[str, Any], says: str) -> None:
+def test_conflicting_keys_of_a_rule_are_named(more: dict[str, Any], says: str) -> None:
     assert any(says in fault for fault in faults({**RULE, **more})), faults({**RULE, **more})
 
 
-def test_what_other_keys_it_needs_all_at_once() -> None:
+def test_all_missing_other_keys_are_named_together() -> None:
     given = {"apply": {"preserve_commit_order": False}, "target": {"column_mapping": False}}
     said = [one.partition(" needs ")[2][:12] for one in faults(RULE, **given)]
     assert said == ["apply.preser", "target.colum"]

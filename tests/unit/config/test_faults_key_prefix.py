@@ -21,7 +21,7 @@ def faults(*rules: dict[str, Any], **more: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("match", [r"shop\_%.orders", "%.orders", r"shop.orders\_%"])
-def test_what_is_taken(match: str) -> None:
+def test_patterns_with_one_wildcard_are_accepted(match: str) -> None:
     assert faults({**RULE, "match": match, "extra_columns": ["gtid"], "on_ddl": "stop"}) == []
 
 
@@ -48,7 +48,7 @@ def test_what_is_taken(match: str) -> None:
         ({"on_error": "quarantine"}, 'on_error = "quarantine"'),
     ],
 )
-def test_what_a_rule_does_not_go_together_with(more: dict[str, Any], says: str) -> None:
+def test_conflicting_keys_of_a_rule_are_named(more: dict[str, Any], says: str) -> None:
     assert any(says in fault for fault in faults({**RULE, **more}))
 
 
@@ -63,7 +63,7 @@ def test_what_a_rule_does_not_go_together_with(more: dict[str, Any], says: str) 
         ({"ddl": {"policy": "ignore_drop"}}, "does not go together with policy ignore_drop"),
     ],
 )
-def test_what_other_keys_it_needs(more: dict[str, Any], says: str) -> None:
+def test_missing_other_keys_are_named(more: dict[str, Any], says: str) -> None:
     (fault,) = faults(RULE, **more)
     assert says in fault and fault.startswith("tables[1].")
 

@@ -36,7 +36,7 @@ def written(file: Path, **values: str) -> Config:
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("given", ["here", "./here", "sub/../here"])
-def test_every_path(file: Path, key: str, given: str) -> None:
+def test_paths_start_at_the_folder_of_the_file(file: Path, key: str, given: str) -> None:
     more = {"source.tls_cert": "c", "source.tls_key": "k"} if "tls_" in key else {}
     assert value_of(written(file, **{**more, key: given}), key) == str(file.parent / "here")
 
@@ -47,7 +47,7 @@ def test_no_key_of_a_path_is_forgotten() -> None:
     assert names - {"source.log_file"} == set(KEYS)
 
 
-def test_paths_by_default(file: Path) -> None:
+def test_default_paths_start_at_the_folder_of_the_file(file: Path) -> None:
     config = written(file)
     assert config.relay.path == str(file.parent / "relay")
     assert config.target.path == str(file.parent / "lake")
@@ -55,7 +55,7 @@ def test_paths_by_default(file: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["/data/lake", "s3://bucket/lake", "s3:/bucket", "file:///a"])
-def test_what_is_not_relative(file: Path, place: str) -> None:
+def test_absolute_paths_and_uris_stay(file: Path, place: str) -> None:
     assert written(file, **{"target.path": place}).target.path == place
 
 

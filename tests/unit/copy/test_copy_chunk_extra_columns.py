@@ -31,7 +31,7 @@ def shaped(extra: tuple[str, ...] = OF_LAST_CHANGE) -> TargetTable:
     return ColumnRules(TableRules((TableRule("t.a", extra_columns=extra),))).shaped(made)
 
 
-def test_rows_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_copied_rows_have_extra_columns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stream = Bytes(answer([(b"1", b"x"), (b"2", None)]), 1 << 20)
     monkeypatch.setattr(copy_chunk, "begin_query", lambda connection, statement: (stream, [0, 0]))
     target = shaped()

@@ -52,7 +52,7 @@ def copied(
     ("text", "want"),
     [("s + 0 > 2", [1]), ("s IS NULL OR d = '2026-01-03'", [2, 3]), ("id > 9", [])],
 )
-def test_rows_that_pass(
+def test_only_rows_that_pass_the_filter_are_copied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, want: list[int]
 ) -> None:
     assert copied(monkeypatch, tmp_path, text, charset="CHARACTER SET latin1") == want

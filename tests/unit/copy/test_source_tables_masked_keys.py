@@ -55,7 +55,7 @@ class Asked:
 
 
 @pytest.mark.parametrize("key", ["mail", "mail, id", "id, mail", "id"])
-def test_how_a_table_is_read(key: str) -> None:
+def test_a_masked_first_key_column_gives_no_ranges(key: str) -> None:
     """By ranges of the key's first column, unless that is masked: its values are on both sides."""
     logged = definition(key)
     table, asked = ListedTable(logged, 10**7, 100), Asked()

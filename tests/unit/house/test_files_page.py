@@ -62,7 +62,7 @@ ENDS = {
         "verify/*": f"{KINDS}a_verify",
         "verify/*/*/*": f"{KINDS}a_verify",
         "status.json": ROUNDS,
-        "run.json": "unit/observe/reports/test_run_report.py::test_while_it_begins",
+        "run.json": "unit/observe/reports/test_run_report.py::test_status_while_a_run_starts",
         "vacuumed/T": REPLACED,
         "forgotten/T": REPLACED,
         "replaced/T": REPLACED,

@@ -17,7 +17,7 @@ def listed(folder: Path) -> tuple[int, ...]:
     return found.numbers if found else ()
 
 
-def test_what_a_purge_gives_back(relay: Path) -> None:
+def test_a_purge_returns_the_files_and_bytes_that_it_removed(relay: Path) -> None:
     size = [(relay / file_list.file_name(n)).stat().st_size for n in listed(relay)]
     last = max(listed(relay))
     assert purge(relay, 1).files == ()

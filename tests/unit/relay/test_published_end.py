@@ -18,7 +18,7 @@ from spark_repl.relay.published_end import NAME, End, EndWriter, read_end
 from tests.support.binlog_writer import LogWriter
 
 
-def test_what_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_and_damaged_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_end(tmp_path) is None
     path = tmp_path / NAME
     path.touch()

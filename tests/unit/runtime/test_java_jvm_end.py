@@ -49,7 +49,9 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize("error", _SAID, ids=lambda error: type(error).__name__)
-def test_it_listens_or_has_ended(listening: socket.socket, error: Exception) -> None:
+def test_a_closed_port_means_that_the_jvm_has_ended(
+    listening: socket.socket, error: Exception
+) -> None:
     assert jvm_end(error) is None
     listening.close()
     ended = jvm_end(error)
@@ -58,7 +60,9 @@ def test_it_listens_or_has_ended(listening: socket.socket, error: Exception) -> 
 
 
 @pytest.mark.parametrize("error", _SAID, ids=lambda error: type(error).__name__)
-def test_it_is_ending(listening: socket.socket, error: Exception) -> None:
+def test_a_port_that_closes_soon_means_that_the_jvm_has_ended(
+    listening: socket.socket, error: Exception
+) -> None:
     """A process that is killed closes its connections and ports one after the other."""
     with ThreadPoolExecutor(1) as pool:
         # The port closes while jvm_end tries to connect again.

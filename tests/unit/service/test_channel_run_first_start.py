@@ -33,7 +33,7 @@ def control(config: Config) -> Control:
     return control
 
 
-def test_nothing_is_there(config: Config) -> None:
+def test_an_absent_target_is_new(config: Config) -> None:
     assert is_new(config)
 
 

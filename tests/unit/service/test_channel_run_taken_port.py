@@ -13,7 +13,7 @@ from spark_repl.runtime.spark_session import build_session
 from spark_repl.service.channel_run import ChannelRun
 
 
-def test_before_a_first_copy_begins(tmp_path, monkeypatch):
+def test_a_port_in_use_is_named_before_the_first_copy(tmp_path, monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         values = {

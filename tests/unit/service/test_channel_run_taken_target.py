@@ -28,7 +28,7 @@ def by_hand(config, *more):
     return main(["apply", "--relay", config.relay.path, "--target", config.target.path, *more])
 
 
-def test_run_and_snapshot(config, tmp_path):
+def test_run_and_snapshot_are_refused_before_they_write(config, tmp_path):
     control_of(config).claim()
     before = sorted(tmp_path.rglob("*"))
     for begin in (
@@ -42,7 +42,7 @@ def test_run_and_snapshot(config, tmp_path):
         snapshot(config, take_over=True)
 
 
-def test_apply(config, capsys):
+def test_apply_is_refused_before_java_starts(config, capsys):
     control = control_of(config)
     control.claim()
     assert by_hand(config) == 1

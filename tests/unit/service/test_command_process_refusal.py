@@ -23,7 +23,7 @@ _MOST_S = 60.0
 
 
 @pytest.mark.parametrize("kind", [ConfigError, LogError, PurgedError, SourceError, StaleCopyError])
-def test_an_error_comes_through(tmp_path: Path, kind: type[SparkReplError]) -> None:
+def test_an_error_keeps_its_type_and_fields(tmp_path: Path, kind: type[SparkReplError]) -> None:
     error = kind("it is wrong", file="f", position=7, table="t.a", hint="do that", number=9)
     path = str(tmp_path / "refusal.json")
     assert read_refusal(path) is None

@@ -26,7 +26,7 @@ def real(year: int, month: int, day: int) -> bool:
 
 
 @pytest.mark.parametrize("year", [0, *_YEARS])
-def test_calendar(year):
+def test_dates_are_those_of_the_calendar(year):
     """Century years are leap years every fourth time only: 1900-02-29 is no date."""
     for month in range(14):
         for day in range(33):
@@ -49,7 +49,7 @@ def sets(bits: list[int], members: int) -> list[str]:
     return found
 
 
-def test_set_members():
+def test_set_bits_without_a_member_are_an_error():
     assert sets([0, 1, 5, 7], 3) == ["", "a", "a,c", "a,b,c"]
     with pytest.raises(DecodeError, match="SET value 0x8 of 3 members"):
         sets([1, 8], 3)

@@ -26,7 +26,7 @@ TWO = Shards.of("all.orders_%", ["all.orders_1", "all.orders_2"])
         ("all.order%", {"all.order": "", "all.orders_10": "s_10", "all.orders_2": "s_2"}),
     ],
 )
-def test_what_the_sign_stands_for(pattern: str, parts: dict[str, str]) -> None:
+def test_the_wildcard_matches_names_of_shards(pattern: str, parts: dict[str, str]) -> None:
     assert Shards.of(pattern, NAMES).parts == parts
 
 
@@ -37,19 +37,19 @@ def test_what_the_sign_stands_for(pattern: str, parts: dict[str, str]) -> None:
         ("all.ord_rs_%", "no table like all.ord_rs_%"),
     ],
 )  # fmt: skip
-def test_what_is_refused(pattern: str, says: str) -> None:
+def test_patterns_without_one_wildcard_or_a_match_are_refused(pattern: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         Shards.of(pattern, NAMES)
 
 
-def test_columns_of_all() -> None:
+def test_the_union_has_the_columns_of_all_shards() -> None:
     """While ALTERs arrive one by one, in any order and case."""
     first, other = {"id": "int", "v": "string"}, {"w": "date", "Id": "int", "V": "string"}
     made = TWO.union({"all.orders_1": first, "all.orders_2": other}, "_shard")
     assert list(made.items()) == [("id", "int"), ("v", "string"), ("w", "date")]
 
 
-def test_columns_that_are_not_the_same() -> None:
+def test_columns_of_different_types_are_refused() -> None:
     columns = {"all.orders_1": {"id": "int"}, "all.orders_2": {"ID": "bigint"}}
     with pytest.raises(ConfigError, match=r"id is int in all.orders_1 and bigint in all.orders_2"):
         TWO.union(columns, "_shard")

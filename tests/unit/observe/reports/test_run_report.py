@@ -40,7 +40,7 @@ def look(config: Config) -> dict[str, Any]:
     return status(config.target.path, at=opened(config))
 
 
-def test_while_it_begins(config: Config) -> None:
+def test_status_while_a_run_starts(config: Config) -> None:
     control = control_of(config)
     control.claim()
     control.release()
@@ -56,7 +56,7 @@ def test_while_it_begins(config: Config) -> None:
     assert look(config)["state"] == "stopped" and not os.path.exists(layout_of(config).run)
 
 
-def test_while_it_copies(config: Config) -> None:
+def test_status_while_a_run_copies(config: Config) -> None:
     """The copy owns the target: how far it is counts until there is an applier."""
     control = control_of(config)
     control.claim()

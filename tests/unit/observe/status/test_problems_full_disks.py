@@ -22,7 +22,7 @@ def test_what_is_on_a_full_disk_is_named_together(tmp_path: Path) -> None:
     assert [one.names for one in others] == [("the relay log",)]
 
 
-def test_where_nobody_knows_nothing_is_said(tmp_path: Path) -> None:
+def test_unknown_disks_are_no_problem(tmp_path: Path) -> None:
     assert bytes_left(str(tmp_path / "none")) is None
     assert bytes_left(str(tmp_path)) is not None
     assert full_disks({"the target": canonical("s3://bucket/x")}, lambda path: 0) == []

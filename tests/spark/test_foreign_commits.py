@@ -89,7 +89,7 @@ def applied(numbers: int) -> list[tuple[int, str]]:
 @pytest.mark.parametrize(
     "moments", [("planned", "commit", "between_tables"), pytest.param(MOMENTS, marks=_SOAK)]
 )
-def test_what_changes_no_row_is_planned_around(spark, log, target, at, moments):
+def test_foreign_commits_without_row_changes_pass(spark, log, target, at, moments):
     before(spark, log, target)
     for number, moment in enumerate(moments):
         changes(log, number)
@@ -111,7 +111,7 @@ STATEMENTS = (
     "RESTORE {} TO VERSION AS OF 1",
     "INSERT INTO {} VALUES (77, 'theirs')",
 )
-# One of each always, but for RESTORE (test_foreign.py); all pairs with make soak.
+# One of each always, but for RESTORE (test_on_foreign_change.py); all pairs with make soak.
 ALWAYS = {("planned", 0), ("commit", 1), ("between_tables", 3)}
 
 
@@ -123,7 +123,7 @@ ALWAYS = {("planned", 0), ("commit", 1), ("between_tables", 3)}
         for i, statement in enumerate(STATEMENTS)
     ],
 )
-def test_changed_rows_stop_it(spark, log, target, at, moment, statement):
+def test_foreign_row_changes_stop_the_applier(spark, log, target, at, moment, statement):
     before(spark, log, target)
     changes(log, 0)
     theirs, other = (B, A) if moment == "between_tables" else (A, B)

@@ -41,7 +41,7 @@ def assert_cuts_are_whole(target: Path, held: dict[str, dict[int, int]]) -> None
 
 @BOTH
 @pytest.mark.parametrize("bound", [1, 2, 100])
-def test_what_fails_in_one_table_is_in_no_other(log, target, order, bound):
+def test_a_transaction_that_fails_in_one_table_is_in_no_other(log, target, order, bound):
     log.ddl(C.create)
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
     log.transaction(MISSING, insert(B, (2, "half")))
