@@ -45,6 +45,10 @@ POINTS = (
     "relay_ended",
     "relay_begun",
     "relay_purged",
+    # in the archiver: the archive has a chunk, and the record beside the log does not
+    "relay_archived",
+    # in a restoration of the relay log: after each of its steps
+    "relay_restoring",
 )
 REMOVALS = ("before_removal", "removal", "set_aside")
 """of a file below the target: before its owner is asked for, behind the answer, and where a file of

@@ -8,6 +8,8 @@ import shlex
 
 NO_FOLDER = re.compile(r"(s3[an]?|file|gc?s|hdfs|abfss?|wasbs?|az|azure|dbfs):", re.IGNORECASE)
 """prefixes of object store paths, which must not be read as folders of that name"""
+OFF = "off"
+"""``relay.archive`` of a relay log without an archive"""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -21,6 +23,11 @@ def beside(file: str, path: str) -> str:
     if not is_relative(path):
         return path
     return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
+
+
+def archive_beside(file: str, path: str) -> str:
+    """Return the absolute form of ``relay.archive``, which may also be "off"."""
+    return path if path == OFF else beside(file, path)
 
 
 def command_beside(file: str, command: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import rules
-from .relative_paths import beside, command_beside
+from .relative_paths import archive_beside, beside, command_beside
 
 
 def key_field(
@@ -76,6 +76,11 @@ class Relay:
     space_limit_bytes: int = key_field(0, rules.integer(0))
     sync_every_transactions: int = key_field(1, rules.integer(0))
     sync_interval_ms: int = key_field(1000, rules.integer(1, 86400000))
+    archive: str = _path("", rules.ANY, archive_beside)
+    """"": below a target on an object store, none for a target on a disk; "off": none"""
+    archive_after_s: int = key_field(10, rules.integer(0, 86400))
+    archive_bytes: int = key_field(8388608, rules.integer(65536, 1073741824))
+    archive_before_ack: bool = key_field(False, rules.flag)
 
 
 @dataclass(frozen=True)

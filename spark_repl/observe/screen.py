@@ -152,6 +152,9 @@ def _relay_log(status: Status) -> Iterator[str]:
     yield f"  Executed_Gtid_Set         {status['gtid_executed']}"
     for receiver in status["replication_connection_status"]:
         yield f"  Relay_Log_Space           {receiver['RELAY_LOG_SPACE']:,} bytes"
+        if receiver.get("ARCHIVE"):
+            yield (f"  Archived_Log_Pos          {receiver['ARCHIVED_LOG_FILE']:06d}:"
+                   f"{receiver['ARCHIVED_LOG_POS']} in {receiver['ARCHIVE']}")  # fmt: skip
 
 
 def _coordinator(status: Status) -> Iterator[str]:

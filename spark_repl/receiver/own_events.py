@@ -112,6 +112,18 @@ def _has_checksum_byte(source: bytes) -> bool:
     return zlib.crc32(body) == check or parse_format_description(source).checksum
 
 
+def with_log_id(head: bytes, log_id: str) -> bytes:
+    """Return the beginning of a file of a relay log, from its first byte to at least the end of its
+    first event, as another log's. The length stays."""
+    begin = len(MAGIC)
+    length = int.from_bytes(head[begin + 9 : begin + 13], "little")
+    event = head[begin : begin + length - CRC_LENGTH]
+    before = log_id_of(event)
+    assert before is not None and len(before) == len(log_id)
+    renamed = with_checksum(event.replace(before.encode(), log_id.encode(), 1))
+    return head[:begin] + renamed + head[begin + length :]
+
+
 def log_id_of(event: bytes) -> str | None:
     """Return the id of the relay log that begins with this FORMAT_DESCRIPTION; None for a server's
     log."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..crash_points import reach
 from ..errors import ConfigError, LogError
+from ..relay.archived_ranges import SUFFIX
 from ..relay.file_list import NAME as LIST
 from ..relay.file_list import FileList, file_name, locked, read_list, write_list
 from ..relay.lease import readers, unread
@@ -65,6 +66,8 @@ def clear(folder: Path) -> None:
                 )  # fmt: skip
             for name in (LIST, *names, END):
                 (folder / name).unlink(missing_ok=True)
+            for record in folder.glob(f"*{SUFFIX}"):
+                record.unlink()
 
 
 def purge(folder: Path, keep_from: int) -> Purged:

@@ -11,7 +11,9 @@ import logging
 import shlex
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ from ..errors import (
     SparkReplError,
 )
 from ..gtid import GtidSet
+from ..position import RelayPosition
 from ..source.account import addresses
 from ..source.connection import DumpConnection, Server
 from ..source.dump import acknowledgement, is_temporary
@@ -36,12 +39,15 @@ from .writer import Limits, RelayWriter
 if TYPE_CHECKING:
     from ..config import Config, Source
     from ..relay.published_end import End
+    from .archiver import Archiver
 
 logger = logging.getLogger(__name__)
 
 # While more is waiting already, ends are published in steps of at most this.
 _BURST_BYTES, _BURST_S = 16 << 20, 0.02
 _TICK_S = 0.5
+_ARCHIVE_POLL_S = 0.005
+"""between looks at the archive while acknowledgements wait for it"""
 _FIRST_WAIT_S = 0.05
 _FULL_CHECK_BYTES = 1 << 20
 _LOOKS_IN_SPACE = 16
@@ -59,6 +65,7 @@ class Receiver:
     - ``on_published``: called with each end that is published.
     - ``skipped``: returns what ``spark-repl skip`` has recorded, which counts as received if the
       source has purged it.
+    - ``archiver``: runs while the receiver has the folder; None: the log has no archive.
     """
 
     def __init__(
@@ -70,6 +77,7 @@ class Receiver:
         keep_on: Callable[[], bool] = lambda: True,
         on_published: Callable[[End], None] = lambda _: None,
         skipped: Callable[[], GtidSet] = GtidSet,
+        archiver: Archiver | None = None,
     ) -> None:
         self.config, self.source, self.start = config, config.source, start
         self.place = place or (config.source.log_file, config.source.log_position)
@@ -78,6 +86,8 @@ class Receiver:
         limits = Limits(config.relay.segment_size_bytes, config.relay.space_limit_bytes)
         self.writer = RelayWriter(self.folder, self.source.server_id, limits, on_published)
         self.report = Report(self.folder, config.channel)
+        self._archiver = archiver
+        self._unacknowledged = deque[tuple[RelayPosition, bytes]]()
         self._keep_on, self._skipped = keep_on, skipped
         self._stop = threading.Event()
         self._oldest = 0.0
@@ -86,6 +96,10 @@ class Receiver:
 
     def stop(self) -> None:
         self._stop.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, and return whether the receiver is stopped meanwhile."""
+        return self._stop.wait(seconds) or self.stopping
 
     @property
     def stopping(self) -> bool:
@@ -97,7 +111,7 @@ class Receiver:
         Raise SourceError if the source refuses or stays away, SecretError if the account's
         password can't be read, LogError for the relay log.
         """
-        with self.writer:
+        with self.writer, self._archiver or nullcontext() as self.report.archiver:
             self.uuid = identity(self.folder)
             self._prepare()
             try:
@@ -200,6 +214,7 @@ class Receiver:
             received = self._check(connection, server)
             self.report.connected(server)
             writer = self.writer
+            self._unacknowledged.clear()
             connection.start(
                 self.uuid,
                 received if source.auto_position else (writer.source_file, writer.source_position),
@@ -255,6 +270,7 @@ class Receiver:
                 last_byte = time.monotonic()
                 continue
             is_waiting = False
+            self._acknowledge_archived(connection)
             count = connection.read_into(intake.splitter.space(), self._patience())
             now = time.monotonic()
             if count:
@@ -274,6 +290,8 @@ class Receiver:
     def _patience(self) -> float:
         """Return the seconds to wait for bytes: until the next publishing is due, at most a
         tick."""
+        if self._unacknowledged:
+            return _ARCHIVE_POLL_S
         if not self._pending():
             return _TICK_S
         due = self._oldest + self.config.relay.sync_interval_ms / 1000 - time.monotonic()
@@ -307,10 +325,30 @@ class Receiver:
         self._acknowledge(connection, intake)
 
     def _acknowledge(self, connection: DumpConnection, intake: Intake) -> None:
-        """Acknowledge to a waiting source that its transaction is whole and published."""
-        if intake.ack:
-            connection.send(acknowledgement(self.writer.source_file, self.writer.source_position))
-            intake.acknowledged()
+        """Acknowledge to a waiting source that its transaction is whole and published; with
+        ``relay.archive_before_ack`` only after it is archived."""
+        if not intake.ack:
+            return
+        answer = acknowledgement(self.writer.source_file, self.writer.source_position)
+        if self._archiver is not None and self.config.relay.archive_before_ack:
+            position = RelayPosition(self.writer.number, self.writer.whole)
+            self._unacknowledged.append((position, answer))
+            self._archiver.hurry(position)
+        else:
+            connection.send(answer)
+        intake.acknowledged()
+
+    def _acknowledge_archived(self, connection: DumpConnection) -> None:
+        """Acknowledge the last transaction that was archived since the last call."""
+        answer = b""
+        while self._unacknowledged and self._has_archived(self._unacknowledged[0][0]):
+            answer = self._unacknowledged.popleft()[1]
+        if answer:
+            connection.send(answer)
+
+    def _has_archived(self, position: RelayPosition) -> bool:
+        end = self._archiver.archived if self._archiver is not None else None
+        return end is not None and end.log_id == self.writer.log_id and end.position >= position
 
     def _is_full(self, intake: Intake) -> bool:
         """Return whether the log's space limit is reached; checked only after enough was

@@ -25,13 +25,27 @@ from ..binlog.kernels.jit import jit_allocating
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import RelayPosition
+from ..relay.archived_ranges import SUFFIX, read_record
 from ..relay.file_head import RelayFile, read_head
-from ..relay.file_list import STEM, FileList, file_name, locked, read_list, write_list
+from ..relay.file_list import NAME as LIST
+from ..relay.file_list import (
+    STEM,
+    FileList,
+    file_name,
+    locked,
+    read_list,
+    sync_folder,
+    write_list,
+)
+from ..relay.published_end import NAME as END
 from ..relay.published_end import End, read_end
 from ..relay.source_places import unwrapped
 from ..runtime.part_files import remove_dead_parts
+from ..runtime.private_files import private_opener
 from .own_events import log_id_of
 
+RESTORING = "relay.restoring"
+"""a file that exists while a log is being restored from its archive: its files are not whole"""
 _LOCK = "relay.lock"
 _CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)
 
@@ -80,6 +94,8 @@ def recover(folder: Path) -> Recovered | None:
     """
     with locked(folder):
         remove_dead_parts(folder)
+        if (folder / RESTORING).exists():
+            remove_log(folder)
         end = known_end(folder)
         files = _list(folder, end)
         if files is None:
@@ -92,7 +108,24 @@ def recover(folder: Path) -> Recovered | None:
         _remove_strays(folder, files)
     if end and end.position > RelayPosition(files.numbers[-1], recovered.size):
         recovered = replace(recovered, lost=end.position)
+    archived = read_record(folder, files.numbers[-1]).end
+    if recovered.lost is None and archived > recovered.size:  # only published bytes are archived
+        recovered = replace(recovered, lost=RelayPosition(files.numbers[-1], archived))
     return recovered
+
+
+def remove_log(folder: Path) -> None:
+    """Remove all files of the log, with their list and their records, and then the mark of an
+    unfinished restoration. Readers wait as for a new log: the record of its end is empty."""
+    (folder / LIST).unlink(missing_ok=True)
+    with open(folder / END, "wb", opener=private_opener):
+        pass
+    for number in numbers_in(folder):
+        (folder / file_name(number)).unlink()
+    for path in folder.glob(f"{STEM}.*{SUFFIX}"):
+        path.unlink()
+    sync_folder(folder)
+    (folder / RESTORING).unlink(missing_ok=True)
 
 
 def known_end(folder: Path) -> End | None:

@@ -20,6 +20,7 @@ from ..runtime.private_files import private_opener
 
 if TYPE_CHECKING:
     from ..source.connection import Server
+    from .archiver import Archiver
     from .intake import Intake
     from .writer import RelayWriter
 
@@ -35,6 +36,7 @@ class Report:
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
     next_attempt: float = 0.0  # to connect; 0 once there is a connection
+    archiver: Archiver | None = None
     error: dict[str, Any] = field(default_factory=lambda: _no_error())
     _counted: int = 0
 
@@ -74,6 +76,7 @@ class Report:
             "RELAY_LOG_FILE": writer.number,
             "RELAY_LOG_POS": writer.whole,
             "RELAY_LOG_SPACE": writer.total_bytes(),
+            **(self.archiver.columns if self.archiver else {}),
         }
         text = formats.stamp(json.dumps(columns), _FORMAT)
         part, path = self.folder / f"{NAME}.{os.getpid()}.part", self.folder / NAME

@@ -22,6 +22,7 @@ _TITLE = "# spark_repl archived bytes of "
 _FORMAT = 1
 _LATER = re.compile(rb"format (\d+)")
 _CHUNK = re.compile(rb"(\d+) (\d+) \.\n")
+_SEALED = b"sealed .\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +48,34 @@ def chunk_uri(objects: str, begin: int) -> str:
 def archived_chunks(folder: Path, file_no: int) -> tuple[ArchivedChunk, ...]:
     """Return the archived chunks of a log file: ascending, contiguous from 0. Return () if nothing
     is archived. Raise FormatError for a record of a later version."""
-    _, chunks = read_record(folder, file_no)
-    return chunks
+    return read_record(folder, file_no).chunks
 
 
-def read_record(folder: Path, file_no: int) -> tuple[str, tuple[ArchivedChunk, ...]]:
-    """Return the URI of a log file's folder in the archive, and the file's archived chunks."""
+@dataclass(frozen=True, slots=True)
+class ArchiveRecord:
+    """The record of one log file. ``objects``: the URI of the file's folder in the archive; "" if
+    nothing is recorded. ``is_sealed``: the archive has the whole file, and knows that."""
+
+    objects: str = ""
+    chunks: tuple[ArchivedChunk, ...] = ()
+    is_sealed: bool = False
+
+    @property
+    def end(self) -> int:
+        """Return how many bytes of the log file are archived."""
+        return self.chunks[-1].end if self.chunks else 0
+
+
+def read_record(folder: Path, file_no: int) -> ArchiveRecord:
+    """Return what is recorded of a log file. Raise FormatError for a record of a later version."""
     path = record_path(folder, file_no)
     try:
         title, _, lines = path.read_bytes().partition(b"\n")
     except FileNotFoundError:
-        return "", ()
+        return ArchiveRecord()
     text = title.removeprefix(_TITLE.encode())
     if text == title:
-        return "", ()
+        return ArchiveRecord()
     if later := _LATER.match(text):
         formats.check(int(later[1]), _FORMAT, "the record of the relay log's archive", path)
     objects = os.fsdecode(text)
@@ -69,24 +84,22 @@ def read_record(folder: Path, file_no: int) -> tuple[str, tuple[ArchivedChunk, .
     while (line := _CHUNK.match(lines, at)) and int(line[1]) == end < int(line[2]):
         chunks.append(ArchivedChunk(end, int(line[2]), chunk_uri(objects, end)))
         at, end = line.end(), int(line[2])
-    return objects, tuple(chunks)
+    return ArchiveRecord(objects, tuple(chunks), lines[at:] == _SEALED)
 
 
-def begin_record(
-    folder: Path, file_no: int, objects: str, chunks: tuple[ArchivedChunk, ...]
-) -> None:
-    """Replace a log file's record by one with these chunks, in one step."""
+def write_record(folder: Path, file_no: int, record: ArchiveRecord) -> None:
+    """Replace a log file's record, in one step."""
     path = record_path(folder, file_no)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with open(part, "wb", opener=private_opener) as stream:
-        stream.write(os.fsencode(f"{_TITLE}{objects}\n"))
-        stream.write(b"".join(map(_line, chunks)))
+        stream.write(os.fsencode(f"{_TITLE}{record.objects}\n"))
+        stream.write(b"".join(map(_line, record.chunks)))
+        stream.write(_SEALED * record.is_sealed)
     part.replace(path)
 
 
 def append_chunk(folder: Path, file_no: int, chunk: ArchivedChunk) -> None:
-    """Add a chunk that the archive has to a log file's record. The record's last line is whole
-    (``begin_record``)."""
+    """Add a chunk to a log file's record, whose last line is whole (``write_record``)."""
     with open(record_path(folder, file_no), "ab") as stream:
         stream.write(_line(chunk))
 

@@ -33,6 +33,7 @@ from ..receiver.receiver import Receiver
 from ..relay.source_places import SourcePlace
 from ..runtime.threads import OF_CHANNEL, channel_here, thread
 from ..source.connection import present_gtids
+from .archived_relay import archive_of, archiver_of, restore_lost
 from .command_process import at_signals
 
 if TYPE_CHECKING:
@@ -73,15 +74,21 @@ def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[
     SourceError if the source refuses, LogError if the relay log can't be written.
     """
     begin = present_gtids(config.source)[0] if from_end else executed_of(config)
-    place = None if config.source.auto_position else place_of(config)
+    by_gtid = config.source.auto_position
+    place = None if by_gtid else place_of(config)
+    archive = archive_of(config)
     receiver = Receiver(
         config,
         begin,
         place,
         keep_on=lambda: not parent or os.getppid() == parent,
         skipped=partial(_skipped, config),
+        archiver=archiver_of(config, archive) if archive else None,
     )
     at_signals(receiver.stop)
+    if archive and not from_end:
+        executed = (begin or GtidSet()) if by_gtid else None
+        restore_lost(config, archive, executed, place, receiver.wait)
     began = time.perf_counter()
     receiver.run()
     return {

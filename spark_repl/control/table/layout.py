@@ -120,6 +120,11 @@ class Layout:
         return self._own("control")
 
     @property
+    def relay_archive(self) -> str:
+        """Return the folder of the relay log's archive, if the configuration names no other."""
+        return self._own("relay")
+
+    @property
     def index(self) -> str:
         return os.path.join(self.state, "index")
 

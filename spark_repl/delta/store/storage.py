@@ -17,13 +17,12 @@ from urllib.parse import unquote
 
 from ...errors import ConfigError, TargetError
 from ...runtime import object_store_errors
-from ...runtime.local_store import LocalStore
-from ...runtime.object_store import ObjectStore
 from ...runtime.store_clients import delta_rs_options
+from ...runtime.stores import REMOTE_STORE, store_of
 from ...runtime.target_uri import bucket_of, canonical, is_remote, key_of, uri_parts
 
 if TYPE_CHECKING:
-    from ...runtime.store import Store, StoredFile, Tag
+    from ...runtime.store import StoredFile, Tag
 
 _PARQUET, _PARQUET_END = b"PAR1", 8
 """first and last bytes of a file, and bytes of its end: the footer's length, then these bytes"""
@@ -32,12 +31,6 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:/")
 UNFINISHED = re.compile(r"\.[0-9a-f-]{36}|\..+\.tmp(\.crc)?")
 """name of a file that only a killed writer leaves: the probe for conditional writes, or a file that
 ``put`` or Hadoop renames when it is complete"""
-_LOCAL, _REMOTE = LocalStore(), ObjectStore()
-
-
-def store_of(path: str) -> Store:
-    """Return the store of a path."""
-    return _REMOTE if is_remote(path) else _LOCAL
 
 
 def data_file(folder: str, path: str) -> str:
@@ -115,7 +108,7 @@ def put_if_match(path: str, content: bytes, tag: Tag | None) -> Tag | None:
 
 def parquet_source(path: str) -> Any:
     """Return the file at ``path`` as a source for pyarrow's Parquet reader."""
-    return _REMOTE.open_parquet(path) if is_remote(path) else path
+    return REMOTE_STORE.open_parquet(path) if is_remote(path) else path
 
 
 def exists(path: str) -> bool:
@@ -134,7 +127,7 @@ def is_file(path: str) -> bool:
     if not is_remote(path):
         return os.path.isfile(path)
     with suppress(FileNotFoundError):
-        _REMOTE.stat(path)
+        REMOTE_STORE.stat(path)
         return True
     return False
 
@@ -200,7 +193,7 @@ def listed(folder: str) -> dict[str, float | None]:
     listing contains them. A local listing does not: ``modified`` reads them."""
     if not is_remote(folder):
         return dict.fromkeys(os.listdir(folder))
-    return {name: entry.modified for name, entry in _REMOTE.entries(folder).items()}
+    return {name: entry.modified for name, entry in REMOTE_STORE.entries(folder).items()}
 
 
 def walk(folder: str) -> Iterator[tuple[str, StoredFile]]:
@@ -210,7 +203,7 @@ def walk(folder: str) -> Iterator[tuple[str, StoredFile]]:
 
 def modified(path: str) -> float:
     """Return the time of a file's last change, in seconds since 1970. Raise FileNotFoundError."""
-    return _REMOTE.stat(path).modified if is_remote(path) else os.path.getmtime(path)
+    return REMOTE_STORE.stat(path).modified if is_remote(path) else os.path.getmtime(path)
 
 
 def make_folder(path: str) -> None:

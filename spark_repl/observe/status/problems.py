@@ -117,6 +117,11 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
                 f"the receiver is {receiver['SERVICE_DOING']}: the relay log is full",
                 "the applier makes room when it gets on; or raise relay.space_limit_bytes",
             )
+        if error := receiver.get("ARCHIVE_ERROR_MESSAGE"):
+            yield Problem(
+                f"the relay log is not archived: {error}",
+                "the receiver tries again by itself, and goes on without; see relay.archive",
+            )
 
 
 def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ TIDYING = "unit/control/table/test_control_cleanup.py::test_"
 INDEXES = "unit/relay/test_index.py::test_"
 CLEANED = "unit/delta/log/test_log_cleanup.py::test_"
 REPLACED = f"{KINDS}a_folder_that_nothing_names"
+RESTORED = "unit/receiver/test_restored_log.py"
 ENDS = {
     TARGET: {
         "T/[column=value/]part-*.parquet": f"{ROUNDS} {KINDS}a_shared_table {KINDS}a_pinned_cut"
@@ -81,6 +82,9 @@ ENDS = {
         "relay.index": ROUNDS,
         "relay.end": ROUNDS,
         "receiver.json": ROUNDS,
+        "relay.*.archived": "unit/receiver/test_archiver.py::test_a_purge_removes_what_is_archived",
+        "relay.restored": f"{RESTORED}::test_restored_again_and_again",
+        "relay.restoring": f"{RESTORED}::test_a_kill_at_each_step_of_a_restoration",
         "receiver.uuid": "live/test_repair.py::test_rows_that_were_changed_by_hand",
         "relay.lock": ROUNDS,
         "relay.index.lock": ROUNDS,

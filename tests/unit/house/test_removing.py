@@ -33,10 +33,12 @@ STATE = {
 """the working state"""
 ELSEWHERE = {
     "bench.endurance", "bench.recorded", "binlog.kernels.cache", "cli.config_command",
-    "cli.cut_command", "cli.init_command", "cli.status_command", "cli.setup", "receiver.purge",
-    "receiver.recovery", "receiver.writer", "runtime.java", "service.supervisor",
+    "cli.cut_command", "cli.init_command", "cli.status_command", "cli.setup", "receiver.archiver",
+    "receiver.purge", "receiver.recovery", "receiver.restored_log", "receiver.writer",
+    "relay.archive", "runtime.java", "service.supervisor",
 }  # fmt: skip
-"""the relay log, caches of the user, files that a command is asked to write, targets of a bench,
+"""the relay log and its archive, of which each receiver removes its own generation and those that
+it replaces, caches of the user, files that a command is asked to write, targets of a bench,
 an empty folder by which ``config check`` tries a target, a receiver's own note of its error"""
 NO_FILES = {"decode.cascades.cascade_simulation"}
 

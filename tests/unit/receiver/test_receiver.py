@@ -26,10 +26,14 @@ from spark_repl.errors import (
     SparkReplError,
 )
 from spark_repl.observe.screen import _receiver
+from spark_repl.receiver.archiver import Archiver
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.report import read_report
+from spark_repl.relay.archive import RelayArchive
+from spark_repl.relay.index import build_index
+from spark_repl.relay.log import open_log
 from spark_repl.relay.published_end import read_end
 from spark_repl.source.dump import error_of
 from tests.support.binlog_writer import LogWriter, Table, insert
@@ -108,6 +112,58 @@ def waiting(events: Sequence[bytes]) -> bytes:
         payload = b"\0\xef" + bytes([asks]) + one
         out += len(payload).to_bytes(3, "little") + b"\1" + payload
     return bytes(out)
+
+
+class _ArchiveWire(Wire):
+    """Notes also how far the archive was at each acknowledgement."""
+
+    def __init__(self, folder: Path, reads: Sequence[bytes | None], archiver: Archiver) -> None:
+        super().__init__(folder, reads)
+        self.archiver, self.archived = archiver, list[int]()
+
+    def send(self, payload: bytes) -> None:
+        super().send(payload)
+        assert self.archiver.archived is not None
+        self.archived.append(self.archiver.archived.position.packed)
+
+
+def test_an_acknowledgement_waits_for_the_archive(log: LogWriter, tmp_path: Path) -> None:
+    stream = waiting(list(dump([log.path])))
+    reads = [stream[at : at + 700] for at in range(0, len(stream), 700)]
+    folder, last = tmp_path / "relay", log.spans[-1][-1]
+    archive = RelayArchive(str(tmp_path / "archive"))
+    archiver = Archiver(folder, archive, "lake", chunk_bytes=1 << 20, after_s=3600)
+    wire = _ArchiveWire(folder, [*reads, *[None] * 100_000], archiver)
+    config = Config.from_mapping({"relay": {"path": str(folder), "archive_before_ack": True}})
+    until = time.monotonic() + 60
+
+    def keep_on() -> bool:
+        assert time.monotonic() < until
+        return not wire.sent or wire.sent[-1][1] != last
+
+    receiver = Receiver(config, keep_on=keep_on, archiver=archiver)
+    with receiver.writer, archiver:
+        receiver._receive(wire, Intake(receiver.writer, semi_sync=True))  # type: ignore[arg-type]
+    ends = build_index(open_log(str(folder)), str(tmp_path / "index")).records["end"]
+    places = {end: number + 1 for number, (_, _, end) in enumerate(log.spans)}
+    for (_, position, _), archived in zip(wire.sent, wire.archived, strict=True):
+        assert (ends <= archived).sum() >= places[position]
+
+
+def test_without_the_archive_nothing_is_acknowledged(log: LogWriter, tmp_path: Path) -> None:
+    """The source waits for its timeout. Receiving goes on."""
+    stream = waiting(list(dump([log.path])))
+    folder = tmp_path / "relay"
+    (tmp_path / "archive").write_text("a file, where a folder has to be")
+    archive = RelayArchive(str(tmp_path / "archive"))
+    archiver = Archiver(folder, archive, "lake", chunk_bytes=1 << 20, after_s=0)
+    wire = Wire(folder, [stream, *[None] * 10])
+    config = Config.from_mapping({"relay": {"path": str(folder), "archive_before_ack": True}})
+    receiver = Receiver(config, keep_on=lambda: bool(wire.reads), archiver=archiver)
+    with receiver.writer, archiver:
+        receiver._receive(wire, Intake(receiver.writer, semi_sync=True))  # type: ignore[arg-type]
+    assert not wire.sent and receiver.writer.transactions == len(log.spans)
+    assert archiver.error and archiver.columns["ARCHIVE_ERROR_MESSAGE"] == archiver.error
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,0 +1,301 @@
+"""Archiver: copies what the receiver has published into the relay log's archive.
+
+It is a thread of the receiver's process. The receiver never waits for it: the archiver reads the
+published end and the list of files as any reader does. It holds one chunk in memory, and repeats
+what fails until it succeeds.
+
+1. Only published bytes are archived, in the log's order. A file's chunks are contiguous from 0.
+2. A chunk's object is written if absent, and recorded beside the log file after that. If the name
+   exists, an earlier attempt wrote it: the archiver compares the bytes and records them.
+3. The archive has the files of the local log. After a purge has removed a file locally, this
+   thread removes it from the archive. Nothing else does.
+4. Earlier generations of the same target are removed after this one has all that was restored.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..crash_points import reach
+from ..errors import LogError, SparkReplError
+from ..position import RelayPosition
+from ..relay.archive import ArchivedLog, LogNote, RelayArchive
+from ..relay.archived_ranges import (
+    SUFFIX,
+    ArchivedChunk,
+    ArchiveRecord,
+    append_chunk,
+    chunk_uri,
+    read_record,
+    record_path,
+    write_record,
+)
+from ..relay.file_list import FileList, file_name, read_list
+from ..relay.published_end import End, read_end
+from ..runtime.stores import put_durably, store_of
+from ..runtime.threads import thread
+from .restored_log import restored_to
+
+logger = logging.getLogger(__name__)
+
+_FIRST_WAIT_S, _WAIT_MAX_S = 0.5, 60.0
+_POLL_S = 0.1
+"""between looks at the published end, which takes less than a millisecond"""
+_FLUSH_S = 10.0
+"""how long the end of a receiver waits for the rest of its log to be archived"""
+_RECORD = re.compile(r"relay\.(\d{6,})" + re.escape(SUFFIX))
+
+
+class Archiver:
+    """A context manager around the receiver's run. ``chunk_bytes``: size of the largest object;
+    ``after_s``: seconds after which a smaller one is written. ``target``: the target's URI or
+    path."""
+
+    def __init__(
+        self,
+        folder: Path,
+        archive: RelayArchive,
+        target: str,
+        *,
+        chunk_bytes: int,
+        after_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder, self.archive, self.target = folder, archive, target
+        self._chunk_bytes, self._after_s, self._clock = chunk_bytes, after_s, clock
+        self.archived: End | None = None
+        """up to where the archive has the log without a gap"""
+        self.error, self._failed_at = "", 0.0
+        self._log_id, self._generation = "", 0
+        self._records = dict[int, tuple[int, bool]]()  # file number -> archived end, is sealed
+        self._earlier = list[int]()
+        self._note = LogNote("", target)
+        self._removed_to = 0
+        self._unarchived_since: float | None = None
+        self._wanted: RelayPosition | None = None
+        self._deadline: float | None = None
+        self._stopping, self._wake = threading.Event(), threading.Event()
+        self._thread = thread(self._run, "archiver", daemon=True)
+
+    def __enter__(self) -> Archiver:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        """End the thread after one more attempt to archive everything."""
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join(2 * _FLUSH_S)
+
+    def hurry(self, position: RelayPosition) -> None:
+        """Archive the published bytes before the position at once. Safe from any thread."""
+        self._wanted = position
+        self._wake.set()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return the archive's columns of the receiver's report."""
+        end = self.archived
+        at = datetime.fromtimestamp(self._failed_at, UTC).isoformat() if self._failed_at else ""
+        return {
+            "ARCHIVE": self.archive.root,
+            "ARCHIVED_LOG_FILE": end.position.file_no if end else 0,
+            "ARCHIVED_LOG_POS": end.position.offset if end else 0,
+            "ARCHIVE_ERROR_MESSAGE": self.error,
+            "ARCHIVE_ERROR_TIMESTAMP": at,
+        }
+
+    def _run(self) -> None:
+        wait_s = _FIRST_WAIT_S
+        while not self._stopping.is_set():
+            self._wake.clear()
+            if self._attempt():
+                wait_s = _FIRST_WAIT_S
+                self._wake.wait(_POLL_S)
+            else:
+                self._stopping.wait(wait_s * random.uniform(0.5, 1.0))
+                wait_s = min(wait_s * 2, _WAIT_MAX_S)
+        self._deadline = self._clock() + _FLUSH_S
+        self._attempt()
+
+    def _attempt(self) -> bool:
+        """Take one turn. Return False, and record the error, if it failed."""
+        try:
+            self.turn()
+        except (OSError, SparkReplError) as error:
+            text = str(error)
+            if text != self.error:
+                logger.warning("the relay log is not archived: %s; tried again", text)
+            self.error, self._failed_at = text, time.time()
+            self._records.clear()  # a record may end with a part of a line
+            return False
+        if self.error:
+            logger.warning("the relay log is archived again")
+        self.error = ""
+        return True
+
+    def turn(self) -> None:
+        """Archive the chunks that are due, and remove purged files. Raise OSError and
+        SparkReplError."""
+        end = read_end(self.folder)  # before the list: a new file counts next time
+        files = read_list(self.folder)
+        if end is None or files is None or files.log_id != end.log_id:
+            return
+        if end.log_id != self._log_id:
+            self._begin(files)
+        numbers = [number for number in files.numbers if number <= end.position.file_no]
+        for number in numbers:
+            if not self._archive_file(number, end) or self._is_late():
+                break
+        self._remove_purged(files.numbers[0])
+        self._remove_earlier()
+
+    def _begin(self, files: FileList) -> None:
+        """Claim a generation for the log, or find the one it has."""
+        restored = restored_to(self.folder, files.log_id)
+        self._note = LogNote(files.log_id, self.target, restored)
+        self._generation = self.archive.begin(self._note)
+        self._records.clear()
+        self.archived, self._removed_to = None, 0
+        logs = self.archive.logs()
+        own = next((log for log in logs if log.generation == self._generation), None)
+        for number in own.numbers if own else ():
+            if number < files.numbers[0]:  # its record was lost, and it was purged
+                self.archive.remove_file(self._generation, number)
+        self._earlier = [log.generation for log in logs if self._is_replaced(log)]
+        self._log_id = files.log_id
+
+    def _is_replaced(self, log: ArchivedLog) -> bool:
+        """Return whether this log takes the place of an earlier one."""
+        if log.generation >= self._generation:
+            return False
+        try:
+            return not log.has_begun or self.archive.note(log.generation).target == self.target
+        except FileNotFoundError:
+            return True
+
+    def _archive_file(self, number: int, published: End) -> bool:
+        """Archive the chunks of one file that are due. Return whether all its published bytes are
+        archived, so that the next file may follow."""
+        is_sealed = number < published.position.file_no
+        end, noted = self._records.get(number, (0, False))
+        if noted:
+            self.archived = End(self._log_id, RelayPosition(number, end), 0)
+            return True
+        try:
+            fd = os.open(self.folder / file_name(number), os.O_RDONLY)
+        except FileNotFoundError:  # purged since it was listed
+            return True
+        try:
+            size = os.fstat(fd).st_size if is_sealed else published.position.offset
+            return self._archive_bytes(fd, number, size, is_sealed=is_sealed)
+        finally:
+            os.close(fd)
+
+    def _archive_bytes(self, fd: int, number: int, size: int, *, is_sealed: bool) -> bool:
+        end, noted = self._recorded(number)
+        if end > size:
+            raise LogError(
+                "the archive has more of this file than the relay log: its disk has lost bytes",
+                file=file_name(number), position=size, hint="start the receiver again",
+            )  # fmt: skip
+        while end < size:
+            if not is_sealed and not self._is_due(number, end, size):
+                return False
+            if self._is_late():
+                return False
+            chunk = self._put(fd, number, end, min(size, end + self._chunk_bytes), size)
+            reach("relay_archived")
+            append_chunk(self.folder, number, chunk)
+            end = chunk.end
+            self._records[number] = end, False
+            self.archived = End(self._log_id, RelayPosition(number, end), 0)
+            self._unarchived_since = None
+        if is_sealed and not noted:
+            self.archive.seal(self._generation, number, size)
+            record = read_record(self.folder, number)
+            write_record(
+                self.folder, number, ArchiveRecord(record.objects, record.chunks, is_sealed=True)
+            )
+            self._records[number] = end, True
+        self.archived = End(self._log_id, RelayPosition(number, end), 0)
+        return True
+
+    def _recorded(self, number: int) -> tuple[int, bool]:
+        """Return the archived end of a file, and whether it is sealed; begin its record."""
+        if number not in self._records:
+            objects = self.archive.file_folder(self._generation, number)
+            record = read_record(self.folder, number)
+            if record.objects != objects:  # of another archive, or of an earlier log
+                record = ArchiveRecord(objects)
+            write_record(self.folder, number, record)  # without a line that a crash has cut
+            self._records[number] = record.end, record.is_sealed
+        return self._records[number]
+
+    def _is_due(self, number: int, end: int, size: int) -> bool:
+        """Return whether the open file's next chunk is large or old enough, or waited for."""
+        if self._unarchived_since is None:
+            self._unarchived_since = self._clock()
+        wanted = self._wanted is not None and RelayPosition(number, end) < self._wanted
+        old = self._clock() - self._unarchived_since >= self._after_s
+        return size - end >= self._chunk_bytes or old or wanted or self._deadline is not None
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and self._clock() > self._deadline
+
+    def _put(self, fd: int, number: int, begin: int, end: int, size: int) -> ArchivedChunk:
+        """Write a chunk, and return it. If an earlier attempt has written a longer or shorter one
+        there, return that."""
+        uri = chunk_uri(self.archive.file_folder(self._generation, number), begin)
+        data = os.pread(fd, end - begin, begin)
+        assert len(data) == end - begin
+        try:
+            put_durably(uri, data)
+        except FileExistsError:
+            existing = store_of(uri).read(uri)
+            end = begin + len(existing)
+            if end > size or os.pread(fd, len(existing), begin) != existing:
+                raise LogError(
+                    "the archive has other bytes than the relay log", file=uri,
+                    hint="does another receiver write this log, in a copy of its folder? Give it a"
+                    " relay.path of its own; then remove the folder of this relay log's copy",
+                ) from None  # fmt: skip
+        return ArchivedChunk(begin, end, uri)
+
+    def _remove_purged(self, first: int) -> None:
+        """Remove from the archive the files that were purged locally."""
+        if first == self._removed_to:
+            return
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            match = _RECORD.fullmatch(path.name)
+            if match is None or int(match[1]) >= first:
+                continue
+            number = int(match[1])
+            own = self.archive.file_folder(self._generation, number)
+            if read_record(self.folder, number).objects == own:
+                self.archive.remove_file(self._generation, number)
+            with suppress(FileNotFoundError):
+                record_path(self.folder, number).unlink()
+            self._records.pop(number, None)
+        self._removed_to = first
+
+    def _remove_earlier(self) -> None:
+        """Remove the generations that this one replaces."""
+        end, restored = self.archived, self._note.restored_to
+        if not self._earlier or end is None:
+            return
+        if restored is not None and end.position < RelayPosition(*restored):
+            return
+        while self._earlier:
+            self.archive.remove_log(self._earlier[-1])
+            self._earlier.pop()

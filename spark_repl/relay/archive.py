@@ -1,0 +1,196 @@
+"""RelayArchive: copies of a channel's relay logs in an object store, or in a folder.
+
+Below the root each log has a folder with a number of its own, its generation:
+
+    00000002/log                         the log's id, its target, and the generation it came from
+    00000002/relay.000005/000000000000   a chunk of a log file, named by its first byte
+    00000002/relay.000005/sealed.<size>  the file is whole, and has that size
+
+An object is written once and never replaced. A chunk begins where the one before ends, so one
+listing shows which bytes of which files the archive has. ``log`` is written before any chunk, if
+absent: two receivers never write into one generation. A later generation replaces the earlier ones
+of its target after it has all that was restored from them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+
+from .. import formats
+from ..errors import LogError
+from ..position import RelayPosition
+from ..runtime.stores import put_durably, store_of
+from .archived_ranges import ArchivedChunk, chunk_uri
+from .file_list import file_name
+
+_LOG = "log"
+_FORMAT = 1
+_NAME = re.compile(r"(\d{8})/(?:(log)|relay\.(\d{6,})/(?:(\d{12,})|sealed\.(\d+)))")
+_GENERATIONS_MAX = 99_999_999
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFile:
+    """What the archive has of one log file."""
+
+    number: int
+    chunks: tuple[ArchivedChunk, ...]
+    """ascending, contiguous from 0"""
+    is_sealed: bool
+    """whether that is the whole file"""
+
+    @property
+    def end(self) -> int:
+        return self.chunks[-1].end if self.chunks else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedLog:
+    """One generation of an archive."""
+
+    generation: int
+    has_begun: bool
+    """whether its ``log`` object exists"""
+    files: tuple[ArchivedFile, ...]
+    """the newest files, without a gap; all but the last are sealed"""
+    numbers: tuple[int, ...]
+    """ascending; of all files of which it has anything"""
+
+    @property
+    def end(self) -> RelayPosition:
+        """Return up to where the archive has the log, which has a file."""
+        return RelayPosition(self.files[-1].number, self.files[-1].end)
+
+
+@dataclass(frozen=True, slots=True)
+class LogNote:
+    """The content of a generation's ``log`` object."""
+
+    log_id: str
+    target: str
+    """the URI or path of the target that the log is applied to"""
+    restored_to: tuple[int, int] | None = None
+    """file number and size up to which an earlier generation was restored into this log; None: the
+    log was begun at the source"""
+
+    def covered_by(self, log: ArchivedLog) -> bool:
+        """Return whether the archive has all that was restored into this log."""
+        restored = self.restored_to
+        return restored is None or (bool(log.files) and log.end >= RelayPosition(*restored))
+
+
+class RelayArchive:
+    """The archive at ``root``, a canonical URI or an absolute path. Safe from any thread."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def folder(self, generation: int) -> str:
+        return f"{self.root}/{generation:08d}"
+
+    def file_folder(self, generation: int, number: int) -> str:
+        """Return the URI of the folder with a log file's chunks."""
+        return f"{self.folder(generation)}/{file_name(number)}"
+
+    def logs(self) -> list[ArchivedLog]:
+        """Return all generations, ascending, by one listing. Raise OSError, TargetError."""
+        begun = set[int]()
+        sizes = defaultdict[int, defaultdict[int, dict[int, int]]](
+            lambda: defaultdict(dict[int, int])
+        )
+        sealed = dict[tuple[int, int], int]()
+        for name, stored in store_of(self.root).walk(self.root):
+            if (match := _NAME.fullmatch(name)) is None:
+                continue
+            generation = int(match[1])
+            files = sizes[generation]
+            if match[2]:
+                begun.add(generation)
+            elif match[4]:
+                files[int(match[3])][int(match[4])] = stored.size
+            else:
+                sealed[generation, int(match[3])] = int(match[5])
+        return [
+            ArchivedLog(
+                generation, generation in begun, self._files(generation, files, sealed),
+                tuple(sorted({*files, *(n for of, n in sealed if of == generation)})),
+            )
+            for generation, files in sorted(sizes.items())
+        ]  # fmt: skip
+
+    def _files(
+        self, generation: int, files: dict[int, dict[int, int]], sealed: dict[tuple[int, int], int]
+    ) -> tuple[ArchivedFile, ...]:
+        run = list[ArchivedFile]()
+        for number in sorted(files, reverse=True):
+            folder = self.file_folder(generation, number)
+            chunks, end = list[ArchivedChunk](), 0
+            while size := files[number].get(end):
+                chunks.append(ArchivedChunk(end, end + size, chunk_uri(folder, end)))
+                end += size
+            is_sealed = sealed.get((generation, number)) == end
+            if run and (number != run[-1].number - 1 or not is_sealed):
+                break
+            if chunks:
+                run.append(ArchivedFile(number, tuple(chunks), is_sealed))
+        return tuple(reversed(run))
+
+    def note(self, generation: int) -> LogNote:
+        """Return a generation's ``log``. Raise FileNotFoundError, FormatError, LogError."""
+        path = f"{self.folder(generation)}/{_LOG}"
+        text = store_of(path).read(path).decode("utf-8", "replace")
+        try:
+            fields = json.loads(formats.unstamp(text, _FORMAT, "this archive of a relay log", path))
+            restored = fields["restored_to"]
+            return LogNote(
+                fields["log_id"], fields["target"], None if restored is None else tuple(restored)
+            )
+        except (ValueError, LookupError, TypeError) as error:
+            raise LogError(
+                "the archive's note of a relay log is damaged", file=path,
+                hint="remove this generation of the archive, or restore the object",
+            ) from error  # fmt: skip
+
+    def begin(self, note: LogNote) -> int:
+        """Claim the next generation for a log, and return it; return the log's generation if it has
+        one. Raise OSError, TargetError."""
+        names = store_of(self.root).names(self.root)
+        taken = sorted(int(name) for name in names if re.fullmatch(r"\d{8}", name))
+        for generation in reversed(taken):
+            with suppress(FileNotFoundError):  # a generation that was removed
+                if self.note(generation).log_id == note.log_id:
+                    return generation
+        text = json.dumps(
+            {"log_id": note.log_id, "target": note.target, "restored_to": note.restored_to}
+        )
+        content = formats.stamp(text, _FORMAT).encode()
+        for generation in range(max(taken, default=0) + 1, _GENERATIONS_MAX):
+            with suppress(FileExistsError):
+                put_durably(f"{self.folder(generation)}/{_LOG}", content)
+                return generation
+        raise LogError("the archive has no free generation", file=self.root, hint="empty it")
+
+    def seal(self, generation: int, number: int, size: int) -> None:
+        """Record that the archive has a whole log file. Raise OSError, TargetError."""
+        with suppress(FileExistsError):
+            put_durably(f"{self.file_folder(generation, number)}/sealed.{size}", b"sealed\n")
+
+    def remove_file(self, generation: int, number: int) -> None:
+        """Remove what the archive has of a log file; do nothing if that is nothing."""
+        self._remove(self.file_folder(generation, number))
+
+    def remove_log(self, generation: int) -> None:
+        """Remove a generation. Its ``log`` is removed first: without it, no start restores it."""
+        path = f"{self.folder(generation)}/{_LOG}"
+        with suppress(FileNotFoundError):
+            store_of(path).remove(path)
+        self._remove(self.folder(generation))
+
+    @staticmethod
+    def _remove(folder: str) -> None:
+        with suppress(FileNotFoundError):
+            store_of(folder).remove_folder(folder)

@@ -1,0 +1,97 @@
+"""The relay log's archive with a real server: the disk of the driver is lost, and the source has
+purged what was archived."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.position import RelayPosition
+from spark_repl.receiver.report import read_report
+from spark_repl.relay.published_end import read_end
+from tests.support.live.receiving import Process, config_for, wait_for
+from tests.support.live.server import Load, Server
+from tests.support.s3_server import BUCKET, s3_server
+from tests.support.wait_until import wait_until
+
+from .test_run import Run, check_tables
+
+MakeServer = Callable[..., Server]
+
+
+def _wait_until_archived(config: Config) -> None:
+    """Wait until everything published is archived, by the receiver's report."""
+    end = read_end(config.relay.path)
+    assert end is not None
+    position = end.position
+
+    def is_archived() -> bool:
+        report = read_report(config.relay.path) or {}
+        number, offset = report.get("ARCHIVED_LOG_FILE", 0), report.get("ARCHIVED_LOG_POS", 0)
+        return RelayPosition(number, offset) >= position
+
+    wait_until(is_archived)
+
+
+def _purge_source(server: Server) -> None:
+    """Remove all that the source has logged so far."""
+    server.query("FLUSH BINARY LOGS")
+    last = server.query("SHOW BINARY LOGS")[-1][0]
+    server.query(f"PURGE BINARY LOGS TO '{last}'")
+
+
+def _lose_disk(config: Config) -> None:
+    shutil.rmtree(config.relay.path)
+    shutil.rmtree(config.target.state_path)
+
+
+def _check_lost_disk(server: Server, config: Config, folder: Path) -> None:
+    """A target that is behind the archive loses nothing with the driver's disk."""
+    run = Run(config, folder)
+    with Load(server, 2, seed=1) as load:
+        wait_until(lambda: load.transactions > 50)
+    run.wait_for(server.executed)
+    run.stop()
+    receiver = Process(config, folder)
+    receiver.start()
+    with Load(server, 2, seed=2) as load:
+        wait_until(lambda: load.transactions > 200)
+    wait_for(config, server.executed)
+    _wait_until_archived(config)
+    receiver.kill()
+    _purge_source(server)
+    server.query("CREATE TABLE t.later (id INT PRIMARY KEY)", "INSERT INTO t.later VALUES (1)")
+    _lose_disk(config)
+    run = Run(config, folder)
+    run.wait_for(server.executed)
+    run.stop()
+    check_tables(config, server, ["t.a", "t.b", "t.later"])
+
+
+def test_a_lost_disk_of_a_driver(make_server: MakeServer, tmp_path: Path) -> None:
+    server = make_server()
+    config = config_for(
+        server, tmp_path, relay__archive=str(tmp_path / "archive"), relay__archive_after_s=1,
+        relay__segment_size_bytes=1_000_000, target__state_path=str(tmp_path / "state"),
+    )  # fmt: skip
+    _check_lost_disk(server, config, tmp_path)
+
+
+@pytest.mark.soak
+def test_a_lost_disk_with_a_target_on_s3(
+    make_server: MakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without ``relay.archive``: it is below the target."""
+    server = make_server()
+    config = config_for(
+        server, tmp_path, relay__archive_after_s=1, relay__segment_size_bytes=1_000_000,
+        target__path=f"s3://{BUCKET}/lake", target__state_path=str(tmp_path / "state"),
+    )  # fmt: skip
+    with s3_server() as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        _check_lost_disk(server, config, tmp_path)
