@@ -28,6 +28,7 @@ from ..rules.masking import mask_key
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filters, names_of
 from ..rules.table_rules import TableRules
+from ..runtime.executor_disk import executor_disk
 from ..runtime.target_uri import is_remote
 from ..source.account import password_of, tls_of
 from ..sql.policy import Policies
@@ -77,7 +78,17 @@ def check_config(options: argparse.Namespace) -> int:
         emit({"errors": [*map(asdict, errors)], "warnings": [*map(asdict, warnings)]}, True)
     elif not errors:
         print(f"{', '.join(looked)}: no errors, {len(warnings)} warnings")
+        for config in configs.values():
+            if is_remote(Layout.of(config.target).target):
+                print(executors_read(config))
     return 2 if wrong_here else 1 if errors else 0
+
+
+def executors_read(config: Config) -> str:
+    """Return what the executors of a cluster read, for a target on an object store."""
+    if executor_disk("", config) is None:
+        return "on a cluster: all machines mount relay.path and target.state_path under one path"
+    return "on a cluster: executors read the bucket, and share no disk with the driver"
 
 
 def surveyed(config: Config) -> list[Finding]:

@@ -137,6 +137,8 @@ class Apply:
     group_max_transactions: int = key_field(100000, rules.integer(1))
     group_max_rows: int = key_field(1000000, rules.integer(1))
     group_max_bytes: int = key_field(268435456, rules.integer(1))
+    task_log_bytes: int = key_field(16777216, rules.integer(0, 67108864))
+    executor_cache_bytes: int = key_field(8589934592, rules.integer(0))
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ _SETTLED_S = 0.5
 @dataclass(frozen=True)
 class _Range:
     """Arguments of one statement. ``position``: packed position of the cut after which it is read;
-    ``out``: the file for the staged rows; ``mask``: the key of masks."""
+    ``out``: the file for the staged rows, "": they stay in memory; ``mask``: the key of masks."""
 
     source: Source
     definition: TargetTable
@@ -102,8 +102,7 @@ def _rows(task: _Range, connection: Any) -> list[pa.Table]:
 
 
 def stage_gone(task: _Gone) -> Part:
-    """Stage deletions of the rows that only the target has: their keys' values are enough. Runs on
-    a worker."""
+    """Stage deletions of the rows that only the target has: their keys' values are enough."""
     keys = RepairRequest.read(Path(task.request)).keys
     gone = ~np.isin(keys.column(KEY).to_numpy(), task.source_keys)
     rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
@@ -121,8 +120,9 @@ def stage_gone(task: _Gone) -> Part:
     return staged_rows(task.out, task.definition, whole, task.position, exist=False)
 
 
-def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> RowsToRepair:
+def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path | None) -> RowsToRepair:
     """Read the rows of a request as of a moment after ``cut``; write staged files to ``folder``.
+    Without a folder, which the workers can't write to, the rows stay in memory.
 
     Raise RowsRefused, RowsOutdated, or the source's error.
     """
@@ -139,7 +139,7 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     keys = wanted.digests
     tasks = [
         _Range(
-            config.source, definition, where, keys, cut.position, str(folder / f"{number}.arrow"),
+            config.source, definition, where, keys, cut.position, _out(folder, str(number)),
             Forms.of_target(config.target), rules.key, str(executed),
         )
         for number, where in enumerate(wanted.wheres)
@@ -148,11 +148,16 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     time.sleep(_SETTLED_S)
     until = _query_source(config, _executed)
     source_keys = np.unique(np.concatenate([keys[:0], *(digests for _, digests in ranges)]))
-    out = str(folder / "gone.arrow")
+    out = _out(folder, "gone")
     gone = _Gone(str(request), definition, source_keys, cut.position, out, str(executed))
-    parts = [*run(stage_gone, [gone]), *(part for part, _ in ranges)]
+    parts = [stage_gone(gone), *(part for part, _ in ranges)]
     staged = tuple(part for part in parts if part.rows)
     return RowsToRepair(definition, at.path, keys, cut, until, staged)
+
+
+def _out(folder: Path | None, name: str) -> str:
+    """Return the path of a staged file, or "" without a folder."""
+    return str(folder / f"{name}.arrow") if folder else ""
 
 
 def _wait_for(config: Config, executed: GtidSet) -> None:

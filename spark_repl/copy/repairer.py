@@ -27,7 +27,7 @@ from ..errors import (
 )
 from ..runtime.private_files import make_private_folder
 from ..runtime.retry import until_stopped
-from ..runtime.workers import Workers
+from ..runtime.workers import Workers, disk_of
 from .read_repair_rows import read
 from .repair_request import READ, RepairRequest, left
 
@@ -69,6 +69,7 @@ class Repairer:
         self._config, self._applier, self._stop = config, applier, stop
         self._folder = applier.requests
         self._run = Workers(spark, config.apply.workers).run
+        self._spark = spark
 
     def waits(self) -> bool:
         """Return whether a request waits."""
@@ -115,7 +116,8 @@ class Repairer:
     def _read(self, request: Path, folder: Path) -> RowsToRepair:
         cut = last_cut(self._applier.control)
         try:
-            return self._reads(self._config, self._run, request, cut, folder)
+            written = None if disk_of(self._spark, self._config) else folder
+            return self._reads(self._config, self._run, request, cut, written)
         except SourceLostError:
             raise
         except (SchemaError, SourceError, NoTableError) as error:  # a statement changes the table

@@ -32,7 +32,7 @@ from ..binlog.events.windows import read_exactly, windows
 from ..binlog.rows.walk import Applied, walk
 from ..binlog.types.forms import USUAL
 from ..errors import DecodeError, SparkReplError
-from ..position import OFFSET_BITS, RelayPosition
+from ..position import RelayPosition
 
 if TYPE_CHECKING:
     from ..binlog.kernels.jit import Bytes
@@ -129,16 +129,14 @@ def read_images(
     and ``pairs`` are those of ``walk``. Raise DecodeError with the transaction's position.
     """
     walker = _Walker(definitions, forms, pairs)
-    positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts
-    if span.at is not None:
-        positions = span.at
+    positions = span.positions
     compressed = span.compressed
     edges = np.concatenate(([0], np.cumsum(span.ends - span.starts)))
     if edges[-1] > _SLICE_BYTES and len(span) == 1:
         for images in _oversized(span, 0, positions, walker):
             yield images, ordinal, positions
         return
-    buffer = _read(span, positions)
+    buffer = read_span(span, positions)
     starts, ends = edges[:-1], edges[1:]
     if not compressed.all():
         plain = ~compressed
@@ -232,8 +230,9 @@ def _one_by_one(
         yield np.array([i]), events, np.array([0, head.uncompressed])
 
 
-def _read(span: Span, positions: Longs) -> npt.NDArray[np.uint8]:
-    """Return the transactions' bytes end to end, without the bytes between them.
+def read_span(span: Span, positions: Longs) -> npt.NDArray[np.uint8]:
+    """Return the transactions' bytes end to end, without the bytes between them. ``positions``:
+    packed, of the transactions, for an error. Raise DecodeError if the file is too short.
 
     One buffer holds many runs of adjacent transactions, because the runs of a wave may be small.
     """

@@ -2,8 +2,8 @@
 
 This is the first of two phases, as in MySQL's WL#3970; the second writes the tables. A worker reads
 its spans, verifies and decodes them, folds the changes of each key, and returns one Arrow IPC
-stream per table and shard. The streams of a tiny group are in memory, others in one file below the
-staging folder. Readers of the target see none of them.
+stream per table and shard. The streams of a tiny group are in memory, others in one file or object
+below the staging folder. Readers of the target see none of them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from ..binlog.rows.partial_rows import PartialImages
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from ..rules.row_filters import check_row_filter
+from ..runtime.target_uri import is_remote
 from ..tables.table_definition import SYSTEM_SCHEMAS
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
 from .key_hash import hash_binary
 from .metadata_values import metadata_of_changes
 from .renamed_tables import RenamedTables
 from .spans import read_task
-from .staged import Part, SplitTables, Staged, StageTask, same_shape
+from .staged import Part, SplitTables, Staged, StagedObject, StageTask, same_shape
 from .target_rows import filtered, target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:
@@ -73,8 +74,10 @@ class _Output:
         self.filtered: dict[str, int] = {}
         self.passed_over: dict[str, int] = {}
         self.zero_dates = self.text_errors = 0
-        self.path = self.file = None
-        if task.folder is not None:
+        self.path = self.file = self.object = None
+        if task.folder is not None and is_remote(task.folder):
+            self.object = StagedObject(task.folder, f"worker-{task.worker}")
+        elif task.folder is not None:
             self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
             # Arrow writes a batch buffer by buffer, and most buffers are small.
             self.file = pa.BufferedOutputStream(pa.OSFile(self.path, "wb"), _BUFFER_BYTES)
@@ -276,15 +279,17 @@ class _Output:
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
         size = sink.tell() - begin
-        if self.file is None:
+        if self.object is not None:
+            part = self.object.write(part, sink.getvalue())
+        elif self.file is None:
             part = replace(part, blob=sink.getvalue().to_pybytes())
         else:
             part = replace(part, path=self.path, offset=begin, length=size)
         self.parts.append(part)
 
     def close(self) -> Staged:
-        if self.file is not None:
-            self.file.close()
+        for out in filter(None, (self.file, self.object)):
+            out.close()
         return Staged(
             self.task.worker,
             self.definitions,

@@ -6,6 +6,7 @@ changes of one table and shard.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -22,6 +23,8 @@ from ..relay.split_transactions import Piece, open_pieces, size_of
 from ..rules.column_rules import ColumnRules
 from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR
+from ..runtime.object_store import ObjectStore
+from ..runtime.target_uri import is_remote
 from ..tables.target_table import APPEND, OF_IMAGES
 from .cascade_detection import Cascades
 from .known_tables import IgnoredTables
@@ -30,11 +33,15 @@ from .renamed_tables import RenamedTables
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
+    from ..relay.remote_bytes import RemoteBytes, SentBytes
     from ..tables.source_table import Declared, SourceTable
     from ..tables.target_table import TargetTable
     from .metadata_values import Commits
 
 Longs = npt.NDArray[np.int64]
+
+# Streams in a store: up to which size one travels with the task instead, and all of a worker's.
+_SMALL_BYTES, _IN_MEMORY_BYTES = 1 << 16, 4 << 20
 
 # Columns after the table's own in a staged stream: the chain of the key's changes (lists of flags
 # and packed positions), rows added or removed (tables without a key), the key's wire bytes, and for
@@ -49,7 +56,8 @@ class Span:
     Transactions of other workers may lie between them. ``at``: packed positions in the order of the
     log, if they differ from the transactions' places: a prepared XA branch counts at its XA COMMIT.
     ``pieces``: the parts of a transaction in several files. Offsets then count in the pieces end to
-    end, and ``path`` is the file in which the transaction begins.
+    end, and ``path`` is the file in which the transaction begins. ``source``: where a worker reads
+    the bytes if it can't open the files.
     """
 
     path: str
@@ -60,6 +68,7 @@ class Span:
     checksum: bool
     at: Longs | None = None
     pieces: tuple[Piece, ...] = ()
+    source: RemoteBytes | SentBytes | None = None
 
     def part(self, first: int, last: int) -> Span:
         """Return the span of transactions ``first`` to ``last``, without ``last``."""
@@ -102,8 +111,17 @@ class Span:
     def __len__(self) -> int:
         return len(self.starts)
 
+    @property
+    def positions(self) -> Longs:
+        """Return the packed positions of the transactions."""
+        if self.at is not None:
+            return self.at
+        return (np.int64(self.file_no) << OFFSET_BITS) + self.starts
+
     def open(self) -> BinaryIO:
         """Open the bytes in which the offsets count."""
+        if self.source is not None:
+            return self.source.open()
         return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
 
 
@@ -191,7 +209,7 @@ class StageTask:
 
 @dataclass(frozen=True)
 class Part:
-    """Changes of one table and shard: an Arrow IPC stream in a file, or in ``blob``.
+    """Changes of one table and shard: an Arrow IPC stream in ``blob``, a file, or an object.
 
     ``whole``: rows move between keys, or have no key, so one task has to see all shards of the
     table. ``asks``: the outcome depends on the target's rows as well (``write.rows.key_changes``).
@@ -213,9 +231,39 @@ class Part:
         """Return the stream's rows, with the columns ``EXTRA`` after the table's own."""
         if self.blob is not None:
             return pa.ipc.open_stream(self.blob).read_all()
+        if is_remote(self.path or ""):
+            stream = ObjectStore().read_range(self.path or "", self.offset, self.length)
+            return pa.ipc.open_stream(stream).read_all()
         with open(self.path or "", "rb") as file:
             file.seek(self.offset)
             return pa.ipc.open_stream(file.read(self.length)).read_all()
+
+
+class StagedObject:
+    """A new object of staged streams, in a folder of a store. Small streams stay in memory, and an
+    object without streams is never written."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._path = f"{folder}/{name}-{uuid.uuid4().hex}.arrow"
+        self._out: BinaryIO | None = None
+        self._in_memory = 0
+
+    def write(self, part: Part, stream: pa.Buffer) -> Part:
+        """Return the part with the place of its stream."""
+        size = stream.size
+        if size <= _SMALL_BYTES and self._in_memory + size <= _IN_MEMORY_BYTES:
+            self._in_memory += size
+            return replace(part, blob=stream.to_pybytes())
+        if self._out is None:
+            self._out = ObjectStore().open_output(self._path)
+        offset = self._out.tell()
+        self._out.write(memoryview(stream).cast("B"))
+        return replace(part, path=self._path, offset=offset, length=size)
+
+    def close(self) -> None:
+        """Return when the object exists."""
+        if self._out is not None:
+            self._out.close()
 
 
 def rows_of(parts: Iterable[Part]) -> int:

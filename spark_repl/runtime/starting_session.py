@@ -26,6 +26,11 @@ def starting(build: Callable[[], SparkSession]) -> Iterator[Future[SparkSession]
         yield beside.submit(build)
 
 
+def is_built(session: Session) -> bool:
+    """Return whether ``built`` returns at once."""
+    return not isinstance(session, Future) or session.done()
+
+
 def built(session: Session) -> SparkSession:
     """Return the session when it is built. Raise the error of building it."""
     return session.result() if isinstance(session, Future) else session

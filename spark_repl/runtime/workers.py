@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -13,7 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ..errors import SparkReplError
-from .starting_session import Session, built
+from .executor_disk import executor_disk
+from .starting_session import Session, built, is_built
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from .executor_disk import ExecutorDisk
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,10 +39,23 @@ _warm = 0
 class Workers:
     """Runs functions of importable modules on the executors, at most ``count`` at a time. Work in
     this process does not wait for a session that is still being built.
-    ``task_retries``: attempts that Spark repeated because an executor was lost."""
+    ``task_retries``: attempts that Spark repeated because an executor was lost. ``config``: of the
+    applier, None for tasks that use no file of the driver's disk."""
 
-    def __init__(self, spark: Session, count: int) -> None:
+    def __init__(self, spark: Session, count: int, config: Config | None = None) -> None:
         self._session, self.count, self.task_retries = spark, count, 0
+        self._config = config
+
+    @cached_property
+    def disk(self) -> ExecutorDisk | None:
+        """Return the executors' disks, None if they read the driver's. Wait for the session if that
+        depends on its master."""
+        return None if self._config is None else disk_of(self._session, self._config)
+
+    def has_own_disks(self, *, wait: bool = True) -> bool:
+        """Return whether the executors have disks of their own. Without ``wait`` return False while
+        the session is being built."""
+        return (wait or is_built(self._session)) and self.disk is not None
 
     @staticmethod
     def is_small(*, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
@@ -59,10 +78,10 @@ class Workers:
         A failed task does not affect the others. If Spark aborts the job, its error is the error of
         each task.
         """
-        guarded = _Guarded(function)
         if here or not tasks:
+            guarded = _Guarded(function)
             return [guarded.outcome(task) for task in tasks]
-        spark = built(self._session)
+        guarded, spark = _Guarded(function, self.disk), built(self._session)
         count = min(len(tasks), _BUNDLES * self.count)
         if use_pool(spark):  # other channels share Spark's slots: use only our own
             count = min(count, self.count)
@@ -84,6 +103,14 @@ def use_pool(spark: SparkSession) -> bool:
     return bool(pool)
 
 
+def disk_of(session: Session, config: Config) -> ExecutorDisk | None:
+    """Return the disks of the session's executors, or None if they read the driver's disk. Wait for
+    the session if that depends on its master."""
+    if executor_disk("", config) is None:
+        return None
+    return executor_disk(built(session).sparkContext.master or "local", config)
+
+
 def all_of(outcomes: Iterable[R | Exception]) -> list[R]:
     """Return the results. Raise the first error among them."""
     results = []
@@ -97,19 +124,24 @@ def all_of(outcomes: Iterable[R | Exception]) -> list[R]:
 class _Guarded:
     """Returns errors of tasks as values, because Spark would turn raised errors into text.
 
-    It returns Spark's number of the attempt, from 0, with the outcomes.
+    It returns Spark's number of the attempt, from 0, with the outcomes. ``disk``: the executors'
+    disks, None if they read the driver's.
     """
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[[Any], Any], disk: ExecutorDisk | None = None) -> None:
+        self.function, self.disk = function, disk
 
     def __call__(self, tasks: Sequence[Any]) -> tuple[int, list[Any]]:
         _freeze_objects()
+        if self.disk is not None:
+            self.disk.enter()
         context = TaskContext.get()
         attempt = context.attemptNumber() if context else 0
         try:
             return attempt, [self.outcome(task) for task in tasks]
         finally:
+            if self.disk is not None:
+                self.disk.trim()
             # Idle workers stay, and each would keep the memory that Arrow holds for later tasks.
             pa.default_memory_pool().release_unused()
 

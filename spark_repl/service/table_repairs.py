@@ -19,7 +19,7 @@ from ..copy.recopy import check_answers
 from ..copy.repair_request import leave
 from ..copy.repairer import answer_to, last_cut
 from ..errors import HistoryError, LogError, RowsRefused, TargetError
-from ..runtime.workers import Workers
+from ..runtime.workers import Workers, disk_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,7 +115,8 @@ def _stopped(
 
     def taken_in(folder: Path) -> RowsToRepair:
         run = Workers(spark, config.apply.workers).run
-        rows = read(config, run, request, last_cut(control), folder)
+        written = None if disk_of(spark, config) else folder
+        rows = read(config, run, request, last_cut(control), written)
         applier = Replica(spark, config)
         applier.take_rows(rows)
         try:

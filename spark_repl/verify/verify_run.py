@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -102,8 +103,12 @@ def _workers(config: Config, master: str | None, connections: int) -> Runs:
         return _Threads()
     from ..runtime.spark_session import build_session
     from ..runtime.workers import Workers
+    from .store_workers import StoreWorkers
 
-    return Workers(build_session(master=master, delta=False), connections)
+    workers = Workers(build_session(master=master, delta=False), connections, config)
+    if not workers.has_own_disks():
+        return workers
+    return StoreWorkers(workers, os.path.dirname(layout_of(config).staging(0, in_target=True)))
 
 
 def result(comparison: VerifyResult, seconds: float) -> dict[str, Any]:

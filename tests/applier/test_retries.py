@@ -12,6 +12,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from spark_repl import Config
 from spark_repl.apply.log.applied_log import AppliedLog
 from spark_repl.apply.stream.stream import RelayStream
 from spark_repl.decode.staged import StageTask
@@ -199,7 +200,7 @@ def test_a_look_at_the_log_is_tried_again(log, target):
         opened, applied = found.opened, Refreshed(found.opened.applied)
         RelayStream(
             found.spark, applied, opened.coordinator, "", opened.retries, lambda: False,
-            group_bytes=1,
+            config=Config(),
         )._apply(batch)  # fmt: skip
     assert not applied.left and rows(target, A) == [(1, "x")]
 

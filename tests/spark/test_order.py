@@ -110,7 +110,7 @@ def test_a_batch_is_asked_for_anew_when_a_worker_dies(spark, log, target, tmp_pa
         opened = replica.opened
         stream = RelayStream(
             spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
-            lambda: False, group_bytes=1 << 20,
+            lambda: False, config=config,
         )  # fmt: skip
         stream._batch(frame.mapInArrow(whole, frame.schema), 0)
         assert replica.counters.retries == 1

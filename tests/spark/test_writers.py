@@ -89,7 +89,7 @@ class Lab:
         """A group of one transaction, up to its commits."""
         tasks = self.tasks(*changes)
         tables = {task.table: self.tracking.tables[task.table] for task in tasks}
-        self.writer.prepare(tables.values())
+        self.writer.prepare(tables.values(), in_driver=False)
         written = [self.writer.task(task) for task in tasks]
         if any(part.violations for part in written):
             return written

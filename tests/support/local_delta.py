@@ -109,8 +109,11 @@ CRASHES = Crashes()
 class Here:
     """``Workers`` as threads of this process: tasks run side by side, as on executors."""
 
-    def __init__(self, spark: Any, count: int) -> None:
-        self.spark, self.count, self.task_retries = spark, count, 0
+    def __init__(self, spark: Any, count: int, config: Config) -> None:
+        self.count, self.task_retries = count, 0
+
+    def has_own_disks(self, *, wait: bool = True) -> bool:
+        return False
 
     def is_small(self, **_: int) -> bool:
         return False

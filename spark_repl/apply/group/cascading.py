@@ -9,7 +9,6 @@ the group gets the rest.
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,12 +26,14 @@ from ...write.cascades.referencing import ReferencingTask, find_referencing
 from ...write.files.compaction import CompactTask
 from ...write.files.key_index import build
 from ...write.files.write_task import LiveFile
+from .staging_folder import remove_staged
 
 if TYPE_CHECKING:
     from ...decode.staged import Part, Staged
     from ...delta.log.log_replay import Action
     from ...schedule.group import Group, StagedGroup
     from ...tables.source_table import SourceTable
+    from ...write.cascades.emulated_cascades import Cascaded
     from ...write.tables.table import Table
     from .cut_publisher import CutPublisher
     from .stager import Stager
@@ -68,7 +69,7 @@ class Cascading:
         if not cascading:
             yield staged
             return
-        folder = self._stager.new_folder()
+        folder = self._stager.folder.make()
         try:
             try:
                 whole = self._followed(staged, folder)
@@ -79,7 +80,7 @@ class Cascading:
                 raise error.at(position=position, table=table) from error
             yield whole
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_staged(folder)
 
     def _followed(self, staged: StagedGroup, folder: str) -> StagedGroup:
         tracking, group = self._tracking, staged.group
@@ -101,7 +102,7 @@ class Cascading:
         while True:
             rows = sum(part.rows for _, part in task.referencing)
             in_driver = self._workers.is_small(log_bytes=size, rows=rows)
-            (cascaded,) = self._workers.run(self._stager.emulate, [task], here=in_driver)
+            cascaded = self._emulate(task, in_driver=in_driver)
             if cascaded.staged is not None:
                 break
             parts = self._referencing_rows(task, cascaded.wanted, base)
@@ -113,6 +114,15 @@ class Cascading:
         logger.debug("%d changes by foreign keys that the log has not", cascaded.changes)
         by_worker = [*(_without(part, following) for part in staged.by_worker), cascaded.staged]
         return replace(staged, by_worker=by_worker)
+
+    def _emulate(self, task: CascadeTask, *, in_driver: bool) -> Cascaded:
+        """Run the task, in this process also if it reads too much of the log that is not archived
+        yet."""
+        if self._stager.remote is not None and not in_driver:
+            sent = self._stager.remote.tasks(task.stage)
+            in_driver, task = sent is None, replace(task, stage=sent or task.stage)
+        (cascaded,) = self._workers.run(self._stager.emulate, [task], here=in_driver)
+        return cascaded
 
     def _definitions(self, staged: StagedGroup) -> dict[str, SourceTable]:
         """Return the definitions of the existing tables, with the character sets that the group's
@@ -140,8 +150,9 @@ class Cascading:
                 of, table.definition, key.referencing, compared, values, task.folder
             )
             looks += [replace(look, of=replace(of, files=(f,))) for f in base.files[key.child]]
-        missing = [task for look in looks for task in look.missing()]
-        self._workers.run(build, missing, here=len(missing) < 2)
+        if not self._workers.has_own_disks():  # else the look-up builds it on its executor's disk
+            missing = [task for look in looks for task in look.missing()]
+            self._workers.run(build, missing, here=len(missing) < 2)
         # A look-up by an index costs almost nothing; a scan reads columns of a file.
         scans = sum(not look.by_index for look in looks)
         in_driver = self._workers.is_small(rows=len(looks) + scans * _SCAN)

@@ -246,7 +246,7 @@ class Pipeline:
         self._entering.shutdown(wait=True, cancel_futures=True)
         self._strategy.close()
         self.writer.close()
-        self._stager.clean()
+        self._stager.folder.clean()
 
 
 def _by_hand(branch: Branch, error: RowError) -> RowError:

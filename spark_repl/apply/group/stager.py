@@ -1,21 +1,21 @@
 """Stager: has the workers read and decode a group once, into files that no reader sees.
 
-Staged groups are below the owner's staging folder, each in a folder of its own; tiny ones stay in
-memory. If a worker can't read its part, an exception takes the part's place (``ReadAttempt``).
+Staged groups are below the owner's staging folder (``staging_folder``); tiny ones stay in memory.
+Executors that can't read the driver's disk get the log's bytes from stores (``remote_spans``). If a
+worker can't read its part, an exception takes the part's place (``ReadAttempt``).
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...control.table.owner import succeed
 from ...decode.cascade_detection import Cascades, unknown_refusal
 from ...decode.folding import EveryTable, SomeTables
 from ...decode.known_tables import (
@@ -27,6 +27,7 @@ from ...decode.known_tables import (
 )
 from ...decode.staged import StageTask
 from ...delta.store import storage
+from ...errors import SparkReplError
 from ...relay.source_places import SourcePlace
 from ...runtime.private_files import private_opener
 from ...runtime.target_uri import is_remote
@@ -37,6 +38,8 @@ from ...schedule.tasks import Mask, stage_tasks
 from ...tables.case_folding import fold
 from ...tables.source_table import Unapplied
 from ..log.quarantine_changes import QuarantineChanges
+from .remote_spans import RemoteSpans
+from .staging_folder import StagingFolder, remove_staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -115,11 +118,20 @@ class Stager:
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
-        self._numbers, self._packer = itertools.count(1), TablePacker()
+        self._packer = TablePacker()
         control, layout, self._filters = tracking.control, tracking.layout, tracking.filters
-        self._folder = layout.staging(control.epoch)
-        self.clean()
-        succeed(self._folder, inherit=False)
+        self._layout = layout
+        self.folder = StagingFolder(layout, control.epoch, workers.has_own_disks)
+        self.folder.begin()
+
+    @cached_property
+    def remote(self) -> RemoteSpans | None:
+        """Return how executors read the log if they can't read the driver's disk. Wait for Spark if
+        that depends on its master."""
+        if not self.workers.has_own_disks():
+            return None
+        layout = self._layout
+        return RemoteSpans(layout.xa_here, layout.xa, self.settings.task_log_bytes)
 
     def share_out(self, group: Group) -> Group:
         """Return the group shared out among the workers, with the current foreign keys. One worker
@@ -143,7 +155,7 @@ class Stager:
         only the parts of ``workers`` if they are given. A worker's error takes the place of its
         part."""
         in_driver = self.workers.is_small(log_bytes=group.length)
-        folder = None if in_driver else self._folder_name()
+        folder = None if in_driver else self.folder.name()
         skip = self._skip(group)
         already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
         split = group.length > _SHARD_BYTES and self._tables < self.workers.count
@@ -162,12 +174,36 @@ class Stager:
         began = time.perf_counter()
         try:
             if folder is not None:
-                os.makedirs(folder, exist_ok=True)
+                storage.make_folder(folder)
         except OSError as error:
             return [error] * len(tasks)
-        outcomes = self.workers.outcomes(self._stage, tasks, here=folder is None)
+        if folder is None or self.remote is None:
+            outcomes = self.workers.outcomes(self._stage, tasks, here=folder is None)
+        else:
+            outcomes = self._outcomes_remote(self.remote, tasks)
         self.seconds += time.perf_counter() - began
         return outcomes
+
+    def _outcomes_remote(
+        self, remote: RemoteSpans, tasks: Sequence[StageTask]
+    ) -> list[Staged | Exception]:
+        """Run the tasks on executors that can't read the driver's disk. This process runs those of
+        which too much is not archived yet."""
+        outcomes: dict[int, Staged | Exception] = {}
+        sent: dict[int, StageTask] = {}
+        for number, task in enumerate(tasks):
+            try:
+                ready = remote.task(task)
+            except (SparkReplError, OSError) as error:
+                outcomes[number] = error
+                continue
+            if ready is not None:
+                sent[number] = ready
+            else:
+                (outcomes[number],) = self.workers.outcomes(self._stage, [task], here=True)
+        run = self.workers.outcomes(self._stage, list(sent.values()))
+        outcomes.update(zip(sent, run, strict=True))
+        return [outcomes[number] for number in range(len(tasks))]
 
     def _tasks(
         self, group: Group, skip: dict[str, Mask], shards: int, folder: str | None
@@ -209,10 +245,10 @@ class Stager:
 
     def local_copy(self, path: str) -> str:
         """Return where workers read a file of the target: a local copy if the file is on an object
-        store."""
-        if not is_remote(path):
+        store, unless they read the log's bytes there."""
+        if not is_remote(path) or self.remote is not None:
             return path
-        copied = os.path.join(self.new_folder(), os.path.basename(path))
+        copied = os.path.join(self.folder.make(), os.path.basename(path))
         with storage.open_input(path) as source, open(copied, "wb", opener=private_opener) as out:
             shutil.copyfileobj(source, out)
         return copied
@@ -223,7 +259,7 @@ class Stager:
         """Stage only the changes that some transactions have for one table, as a group of their
         own. ``commits``: their commits; a quarantine keeps none. Raise LogError, DecodeError and
         OSError."""
-        folder, definitions = self._folder_name(), self.tracking.logged_definitions()
+        folder, definitions = self.folder.name(), self.tracking.logged_definitions()
         rewrites = self._filters.now.rewrites
         shares = np.array_split(np.arange(len(spans)), self.workers.count)
         tasks = [
@@ -244,7 +280,7 @@ class Stager:
         try:
             return StagedGroup(group, all_of(self._outcomes(tasks)), folder)
         except BaseException:
-            _remove(folder)
+            remove_staged(folder)
             raise
 
     def tasks_of_one_worker(self, group: Group) -> list[StageTask]:
@@ -271,16 +307,6 @@ class Stager:
     def note_tables(self, staged: StagedGroup) -> None:
         """Note how many tables a group changed: the next one is likely to change as many."""
         self._tables = max(1, len({name for part in staged.by_worker for name in part.changes}))
-
-    def new_folder(self) -> str:
-        """Make a folder for a group, below the owner's staging folder."""
-        folder = self._folder_name()
-        os.makedirs(folder, exist_ok=True)
-        return folder
-
-    def _folder_name(self) -> str:
-        # Retries stage in threads of their own: ``next`` is atomic, so no number is used twice.
-        return os.path.join(self._folder, f"group-{next(self._numbers)}")
 
     def _skip(self, group: Group) -> dict[str, Mask]:
         """Return which transactions each table already has (invariant 3). There are none except
@@ -310,16 +336,7 @@ class Stager:
         """Return what tables hold by GTID or place, from another log or from a copy."""
         return [*self.tracking.ahead().items(), *self.catch_up.held(executed).items()]
 
-    def clean(self) -> None:
-        """Remove everything that this owner has staged."""
-        _remove(self._folder)
-
 
 def drop_staged(staged: StagedGroup | ReadAttempt) -> None:
     """Remove the staged files of a group."""
-    _remove(staged.folder)
-
-
-def _remove(folder: str | None) -> None:
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+    remove_staged(staged.folder)

@@ -184,7 +184,7 @@ class Replica:
         parts, catch_up = self._parts, CatchUp(point.copy)
         attempts = config.apply.transaction_retries
         retries = Retries(attempts, stopping, status.transient, wait=parts.wait)
-        workers = parts.workers(self.spark, config.apply.workers)
+        workers = parts.workers(self.spark, config.apply.workers, config)
         stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
         writer = GroupWriter(
             tracking,
@@ -286,7 +286,7 @@ class Replica:
         stream = RelayStream(
             self.spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
             lambda: self._stop.is_set() or self._copied.is_set(),
-            group_bytes=self.config.apply.group_max_bytes,
+            config=self.config,
             listener=StreamListener(opened.status) if self._endpoint else None,
         )  # fmt: skip
         opened.pipeline.end_by_hand()
@@ -419,7 +419,7 @@ class Parts:
     """Injectable dependencies of a ``Replica``: I/O, clocks and workers. Every run uses the
     defaults."""
 
-    workers: Callable[[Session, int], Workers] = Workers
+    workers: Callable[[Session, int, Config], Workers] = Workers
     delta_log: Callable[[], TableLog] = TableLog
     stage: Callable[[StageTask], Staged] = stage
     """the worker's function that reads its part of a group"""

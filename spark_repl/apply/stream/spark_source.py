@@ -22,6 +22,8 @@ Options:
 - ``end``: with "published", the source reads a receiver's log up to its published end and does not
   check the log before it. The check takes compiled code, 45 MB, in this process. So the reader of
   the transactions has to report damage.
+- ``rows``: with "extent", each row has its batch's first position and last end, and nothing else.
+  There are as many rows as transactions. Executors then read no disk of the driver's.
 
 Spark asks for offsets in one process and reads partitions in others. The processes share the log
 and its index on disk, never an attribute. So each process checks that an offset is a place of the
@@ -31,7 +33,7 @@ current log. After a purge, or in another log, the stream stops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +76,11 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
 @dataclass
 class RelaySlice(InputPartition):
-    """Transactions between two places."""
+    """Transactions between two places. ``count``: how many, -1: the reader reads them."""
 
     start: StreamPlace
     end: StreamPlace
+    count: int = -1
 
 
 class MySQLRelaySource(DataSource):
@@ -115,6 +118,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.base = _number(given, "base", 0)
         self.max_bytes = _number(given, "maxBytesPerTrigger", 0)
         self.takes_published = given.get("end", "") == "published"
+        self.reads_rows = given.get("rows", "") != "extent"
         self.leases = given.get("lease", "true").lower() != "false"
         self.wait_s = _number(given, "waitMs", _WAIT_MS) / 1000
         self.final: int | None = None
@@ -251,10 +255,23 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._last = end
-        return [RelaySlice(StreamPlace.of(start), StreamPlace.of(end))]
+        whole = RelaySlice(StreamPlace.of(start), StreamPlace.of(end))
+        return [whole if self.reads_rows else self._extent(whole)]
+
+    def _extent(self, whole: RelaySlice) -> RelaySlice:
+        """Return the slice with its number of transactions, from the first one's beginning."""
+        _, index = self._look(whole.start, whole.end)
+        records = index.slice(whole.start.position, whole.end.position)
+        if len(records):
+            first = replace(whole.start, position=int(records["position"][0]))
+            whole = replace(whole, start=first)
+        return replace(whole, count=len(records))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RelaySlice)
+        if partition.count >= 0:
+            yield from _extent_rows(partition)
+            return
         with Lease() as lease:
             _, index = self._look(partition.start, partition.end, lease=lease)
         records = index.slice(partition.start.position, partition.end.position)
@@ -276,6 +293,23 @@ class MySQLRelayBatch(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._stream.read(partition)
+
+
+def _extent_rows(extent: RelaySlice) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each transaction of the slice, with the places of the slice."""
+    for first in range(0, extent.count, _BATCH_ROWS):
+        count = min(_BATCH_ROWS, extent.count - first)
+        rows = {
+            "position": pa.repeat(pa.scalar(extent.start.position, pa.int64()), count),
+            "end": pa.repeat(pa.scalar(extent.end.position, pa.int64()), count),
+            "gtid": pa.nulls(count, pa.string()),
+            "last_committed": pa.nulls(count, pa.int64()),
+            "sequence_number": pa.nulls(count, pa.int64()),
+            "kind": pa.nulls(count, pa.string()),
+            "length": pa.nulls(count, pa.int64()),
+            "commit_time": pa.nulls(count, pa.timestamp("us", "UTC")),
+        }
+        yield pa.RecordBatch.from_arrays([*rows.values()], names=[*rows])
 
 
 def _number(given: Mapping[str, str], option: str, default: int) -> int:

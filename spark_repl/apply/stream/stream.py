@@ -30,7 +30,7 @@ from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.spark_release import ADMITS
 from ...runtime.starting_session import Session, built
 from ...runtime.threads import Pool, channel_here, under_channel
-from ...runtime.workers import use_pool
+from ...runtime.workers import disk_of, use_pool
 from .spark_source import MySQLRelaySource
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from ...config import Config
     from ...observe.reports.applier_status import ApplierStatus
     from ...relay.log import RelayLog
     from ..group.coordinator import Coordinator
@@ -71,12 +72,12 @@ class RelayStream:
         retries: Retries,
         is_stopping: Callable[[], bool],
         *,
-        group_bytes: int,
+        config: Config,
         listener: StreamListener | None = None,
     ) -> None:
         self._spark, self._applied, self._coordinator = spark, applied, coordinator
         self._checkpoint, self._retries, self._is_stopping = checkpoint, retries, is_stopping
-        self._most = group_bytes * _BATCH_GROUPS
+        self._config, self._most = config, config.apply.group_max_bytes * _BATCH_GROUPS
         self._listener = listener
         self._batching, self._channel = threading.Lock(), channel_here()
         self._error: BaseException | None = None
@@ -147,6 +148,7 @@ class RelayStream:
             .option("waitMs", str(_WAIT_MS if follow else 0))
             .option("stopFile", str(stop_file))
             .option("end", "published")
+            .option("rows", "each" if disk_of(spark, self._config) is None else "extent")
         )
         with _MAKING:
             return reader.load()

@@ -171,9 +171,11 @@ class Layout:
     def verified(self) -> str:
         return os.path.join(self.verify, "last.json")
 
-    def staging(self, epoch: int) -> str:
-        """Return the folder of this owner's work in progress."""
-        return os.path.join(self.state, "staging", str(epoch))
+    def staging(self, epoch: int, *, in_target: bool = False) -> str:
+        """Return the folder of this owner's work in progress. ``in_target``: executors can't read
+        the driver's disk."""
+        parent = self._own("staging") if in_target else os.path.join(self.state, "staging")
+        return os.path.join(parent, str(epoch))
 
     def written_to(self, epoch: int) -> list[str]:
         """Return the folders of the working state in which files are replaced as a whole."""

@@ -36,7 +36,9 @@ from ...delta.files.delta_columns import (
     write_file,
 )
 from ...delta.store import storage
+from ...runtime.executor_disk import mark_used, own_path
 from ...runtime.part_files import remove_dead_parts
+from ...runtime.threads import Pool
 
 _SUFFIX = ".npy"
 """suffix of format 1; a later format has another (``.2.npy``): a version reads only its own"""
@@ -45,6 +47,7 @@ _LONGEST = 215
 """bytes of an index's name; file systems allow 255, and the name of a part has 38 more"""
 _DIGEST = re.compile(r"~[0-9a-f]{32}\.npy")
 
+_BUILDS_AT_ONCE = 8
 _HEADER_BYTES, _ROW_BYTES = 128, 16
 """bytes of NumPy's header of int64[2, rows] in an index file; bytes of a row's hash and place"""
 
@@ -153,8 +156,13 @@ class KeyIndex:
         """``key_types``: types of the key's columns. A file that is older than a column lacks it,
         and a file may have it in a wider type. ``live_column``: look-ups never need rows in which
         it is not true, and no index has them."""
-        self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
+        self._folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
         self._types, self.live_column = key_types, live_column
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the index files, on this process's own disk."""
+        return own_path(self._folder)
 
     def _path(self, data_file: str) -> str:
         return os.path.join(self.folder, _name(data_file))
@@ -195,11 +203,14 @@ class KeyIndex:
     def load(self, data_file: str) -> npt.NDArray[np.int64]:
         """Return the hashes, ascending, and the row of each. Build the index first if there is
         none."""
+        path = self._path(data_file)
         try:
-            return _mapped(self._path(data_file))
+            mapped = _mapped(path)
         except (OSError, ValueError, EOFError):  # never built, or half written by a dead machine
             self.build(data_file)
-            return _mapped(self._path(data_file))
+            return _mapped(path)
+        mark_used(path)
+        return mapped
 
     def row_count(self, data_file: str) -> int:
         """Return how many rows the index of a data file has; 0 if there is no index."""
@@ -215,6 +226,13 @@ class KeyIndex:
         """Return the data files that have no index yet: another writer wrote them."""
         existing = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
         return [path for path in data_files if _name(path) not in existing]
+
+    def build_missing(self, data_files: Iterable[str]) -> None:
+        """Build the missing indexes side by side, because a store answers after a while."""
+        missing = self.missing(data_files)
+        if missing:
+            with Pool(min(len(missing), _BUILDS_AT_ONCE), "index") as pool:
+                list(pool.map(self.build, missing))
 
     def forget_gone(self) -> None:
         """Remove the indexes of data files that no longer exist, those whose names are digests, and

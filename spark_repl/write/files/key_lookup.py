@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...delta.files import deletion_vector
+from ...runtime.executor_disk import has_own_disk
 from .key_index import KeyIndex, hash_keys, is_exact
-from .key_segments import candidates
+from .key_segments import candidates, prepare_own
 
 if TYPE_CHECKING:
     from pyroaring import BitMap
@@ -50,6 +51,8 @@ def find_rows(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, L
     hashes = hashes[order]
     keys = [key.take(pa.array(order)) for key in keys]
     exact = bool(task.key) and is_exact([key.type for key in keys])
+    if has_own_disk():  # the driver can't have prepared it
+        prepare_own(index, task.files.paths)
     for number, at, rows in candidates(index, task.files.paths, hashes):
         file = task.files[number]
         if file.vector is not None:

@@ -150,6 +150,14 @@ def fold_is_due(index: KeyIndex, data_files: pa.Array) -> bool:
     return len(_small(index, _covered(index.folder, data_files))) > ENOUGH
 
 
+def prepare_own(index: KeyIndex, data_files: pa.Array) -> None:
+    """Build and fold the indexes of a table's live data files on this process's own disk. Raise
+    OSError."""
+    index.build_missing(data_files.to_pylist())
+    if fold_is_due(index, data_files):
+        fold_segments(FoldTask(index, data_files))
+
+
 def _small(index: KeyIndex, covered: _Covered) -> list[_Unit]:
     units = [_Unit((path,), index.row_count(path)) for path in covered.loose]
     for segment, numbers in covered.used:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...decode.staged import Part
+from ...decode.staged import Part, StagedObject
+from ...runtime.target_uri import is_remote
 
 if TYPE_CHECKING:
     from ...delta.files.delta_columns import Columns
@@ -116,7 +117,15 @@ def faults_of(written: Iterable[Written]) -> list[Violation]:
 
 
 def write_part(name: str, rows: pa.Table, folder: str) -> Part:
-    """Write ``rows`` into a file of their own and return them as a Part."""
+    """Write ``rows`` into a file, or object, of their own and return them as a Part."""
+    if is_remote(folder):
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, rows.schema) as stream:
+            stream.write_table(rows)
+        out = StagedObject(folder, "cascade")
+        part = out.write(Part(name, 0, len(rows), whole=True), buffer.getvalue())
+        out.close()
+        return part
     path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
     with pa.OSFile(path, "wb") as sink:
         with pa.ipc.new_stream(sink, rows.schema) as stream:

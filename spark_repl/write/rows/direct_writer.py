@@ -30,7 +30,7 @@ from ..files.commit import marked_rows
 from ..files.compaction import CompactTask, RewriteTask, rewrite
 from ..files.key_index import IndexTask, build, write_indexed
 from ..files.key_lookup import find_rows, index_of, key_text
-from ..files.key_segments import FoldTask, fold_is_due, fold_segments
+from ..files.key_segments import FoldTask, fold_is_due, fold_segments, prepare_own
 from ..files.write_task import LiveFile, Violation, WriteTask, Written, by_table
 from .net_changes import Changes, Look, net_changes
 from .scd2_history import write_history
@@ -65,11 +65,21 @@ class DirectWriter:
         """by folder of a key index: the origin and version of the files that were checked last"""
         self.task: Callable[[WriteTask], Written] = _write
 
-    def prepare(self, tables: Iterable[Table]) -> None:
+    def prepare(self, tables: Iterable[Table], *, in_driver: bool) -> None:
         """Build the key indexes of files that other writers wrote, in parallel, before any look-up,
         and fold those of many files. This process writes the index of each file before it commits
         the file. So ``prepare`` checks again only after others have committed, and once in
-        ``_CHECK_EVERY`` versions."""
+        ``_CHECK_EVERY`` versions.
+
+        Executors with disks of their own write indexes there. ``in_driver``: whether the look-ups
+        that follow are in this process, which then lacks the indexes of executors' files.
+        """
+        if self._workers.has_own_disks(wait=not in_driver):
+            for table in tables if in_driver else ():
+                prepare_own(
+                    self._tracking.key_index(table), self._tracking.commits.live(table).adds.paths()
+                )
+            return
         tasks, folds = [], []
         for table in tables:
             index, live = self._tracking.key_index(table), self._tracking.commits.live(table)

@@ -123,12 +123,12 @@ class GroupWriter:
         checked: Callable[[], None],
     ) -> list[Written]:
         """Run the tasks, and return what they wrote, which fits. Raise RowError."""
-        self._writer.prepare(tables.values())
+        rows = sum(rows_of(task.parts) for task in tasks)
+        in_driver = self.workers.is_small(rows=rows)
+        self._writer.prepare(tables.values(), in_driver=in_driver)
         began = time.perf_counter()
         reach("planned")
         begins()
-        rows = sum(rows_of(task.parts) for task in tasks)
-        in_driver = self.workers.is_small(rows=rows)
         written = self.workers.run(self._writer.task, tasks, here=in_driver)
         try:
             if not faults_of(written):

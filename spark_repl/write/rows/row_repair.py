@@ -45,8 +45,8 @@ class RowRepair:
 
     def _commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
         tracking = self._tracking
-        self._writer.prepare([table])
         in_driver = self._workers.is_small(rows=sum(part.rows for part in parts))
+        self._writer.prepare([table], in_driver=in_driver)
         written = self._workers.run(self._writer.task, [self._task(table, parts)], here=in_driver)
         try:
             if faults := [fault for part in written for fault in part.violations]:

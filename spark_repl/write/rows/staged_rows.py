@@ -43,9 +43,10 @@ def key_digests(rows: pa.Table, key: Sequence[int]) -> Keys:
 def staged_rows(
     path: str, definition: TargetTable, rows: pa.Table, position: int, *, exist: bool
 ) -> Part:
-    """Write rows that come (``exist``), or go, as staged changes into a file of their own.
-    ``position``: packed; errors name it. A row that goes has only the key and the extra columns. If
-    the target keeps the row, marked as deleted, the other values stay those of the target."""
+    """Write rows that come (``exist``), or go, as staged changes into a file of their own. Without
+    a ``path`` they stay in memory. ``position``: packed; errors name it. A row that goes has only
+    the key and the extra columns. If the target keeps the row, marked as deleted, the other values
+    stay those of the target."""
     count = rows.num_rows
     flags = np.full(count, (EXISTS if exist else EXISTED) | CERTAIN, np.uint8)
     edges = pa.array(np.arange(count + 1, dtype=np.int32))
@@ -62,6 +63,12 @@ def staged_rows(
         extra["held"] = pa.repeat(pa.scalar(_bits_of_deleted(definition), pa.binary()), count)
     names = [str(number) for number in range(rows.num_columns)] + list(extra)
     staged = pa.Table.from_arrays([*rows.columns, *extra.values()], names=names)
+    if not path:
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, staged.schema) as out:
+            out.write_table(staged)
+        blob = stream.getvalue().to_pybytes()
+        return Part(definition.name, 0, count, blob=blob, whole=True)
     with (
         open(path, "wb", opener=private_opener) as file,
         pa.ipc.new_stream(file, staged.schema) as out,

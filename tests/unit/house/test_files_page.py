@@ -42,6 +42,10 @@ ENDS = {
         "_owner_renews",
         "_repl/xa/*.events": f"{KINDS}prepared_branches",
         "_repl/xa/*.new": f"{KINDS}prepared_branches",
+        "_repl/staging/*/*/*.arrow": "unit/apply/group/test_staging_folder.py"
+        "::test_owner_removes_what_earlier_ones_left",
+        "_repl/staging/verify-*/*": "unit/verify/test_store_workers.py"
+        "::test_failure_leaves_nothing_in_the_store",
         "_repl/quarantine/*/*.events": f"{KINDS}a_table_in_quarantine",
         "_repl/quarantine/*/*.new": f"{KINDS}a_table_in_quarantine",
     },

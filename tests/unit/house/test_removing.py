@@ -21,13 +21,13 @@ OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
 VACUUM = {"control.table.control", "write.upkeep.table_maintenance"}
 """a dry run of delta-rs, and a caller of ``delta.vacuum``, which removes by a ``Remover``"""
 STATE = {
-    "apply.group.cascading", "apply.stream.stream", "apply.group.stager",
-    "control.table.owner",
+    "apply.group.staging_folder", "apply.stream.stream", "control.table.owner",
     "control.records.replaced_tables", "control.records.channel_reset",
     "control.transaction_files.xa_store", "copy.recopy", "copy.repairer",
     "observe.reports.applier_status", "observe.reports.run_report",
     "observe.reports.verify_status",
-    "relay.file_index", "runtime.part_files", "service.table_repairs", "verify.work_folder",
+    "relay.file_index", "relay.remote_bytes", "runtime.executor_disk", "runtime.part_files",
+    "service.table_repairs", "verify.store_workers", "verify.work_folder",
     "write.files.key_index", "write.files.key_segments",
 }  # fmt: skip
 """the working state"""

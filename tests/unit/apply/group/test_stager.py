@@ -32,8 +32,7 @@ def test_what_a_table_has_by_its_position_and_by_gtid(
     table.name = "t.a"
     tracking.tables, tracking.ahead.return_value = {"t.a": table}, {}
     catch_up.held.return_value = {"t.a": GtidSet.parse(f"{_SOURCE}:{held}")}
-    stager = Stager(
-        Config(), MagicMock(), tracking, MagicMock(), MagicMock(), MagicMock(), catch_up
-    )
+    workers = MagicMock(**{"has_own_disks.return_value": False})
+    stager = Stager(Config(), MagicMock(), tracking, workers, MagicMock(), MagicMock(), catch_up)
     group = Group.of(records, np.zeros(3, np.int32), 1)
     assert stager.read(group, workers=()).already == already

@@ -7,8 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from spark_repl.apply.stream.spark_source import MySQLRelayReader
 from spark_repl.apply.stream.stream import forget_foreign
 from spark_repl.errors import ConfigError, LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
@@ -203,3 +205,24 @@ def test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop(
     assert not kept(middle + shift, end + shift), "the batch that is done again begins there"
     assert not kept(middle + shift, end + shift, None)
     assert kept(end + shift, end + shift)
+
+
+def extent(
+    reader: MySQLRelayReader, start: dict[str, Any], end: dict[str, Any]
+) -> tuple[int, int, int]:
+    """What the applier reads of a batch (``stream.extent``)."""
+    parts = [part for one in reader.partitions(start, end) for part in reader.read(one)]
+    rows = pa.Table.from_batches(parts).to_pylist() if parts else []
+    first = min((row["position"] for row in rows), default=0)
+    return first, max((row["end"] for row in rows), default=0), len(rows)
+
+
+def test_extent_has_the_places_and_the_number_of_a_batch(relay: Path, tmp_path: Path) -> None:
+    """Executors that can't read the log return what the applier reads of a batch."""
+    each, alone = (reader_of(relay, tmp_path, rows=rows) for rows in ("each", "extent"))
+    start = each.initialOffset()
+    end = ask(each, start)
+    middle = {**start, "position": in_the_middle(relay)}
+    for places in ((start, end), (start, middle), (middle, end), (end, end)):
+        assert extent(each, *places) == extent(alone, *places)
+    assert extent(alone, start, end)[2] == 31

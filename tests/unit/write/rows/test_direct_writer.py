@@ -21,12 +21,22 @@ from spark_repl.write.rows.direct_writer import DirectWriter, Places
 from spark_repl.write.rows.partial_row_fill import MissingValues
 
 
+@pytest.mark.parametrize("in_driver", [True, False])
+def test_executors_with_own_disks_get_no_index(in_driver: bool) -> None:
+    """They build theirs themselves; the driver builds what its own look-ups need."""
+    tracking, workers = MagicMock(), MagicMock(**{"has_own_disks.return_value": True})
+    DirectWriter(tracking, workers).prepare([MagicMock()], in_driver=in_driver)
+    assert not workers.run.called
+    assert tracking.key_index.return_value.build_missing.called == in_driver
+    workers.has_own_disks.assert_called_once_with(wait=not in_driver)
+
+
 @pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])
 def test_workers_build_several_missing_indexes(missing: int, here: bool) -> None:
-    tracking, workers = MagicMock(), MagicMock()
+    tracking, workers = MagicMock(), MagicMock(**{"has_own_disks.return_value": False})
     names = [f"f{number}" for number in range(missing)]
     tracking.key_index.return_value.missing.return_value = names
-    DirectWriter(tracking, workers).prepare([MagicMock()])
+    DirectWriter(tracking, workers).prepare([MagicMock()], in_driver=False)
     (call,) = workers.run.call_args_list
     assert [task.data_file for task in call.args[1]] == names
     assert call.kwargs == {"here": here}

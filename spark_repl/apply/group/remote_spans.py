@@ -1,0 +1,121 @@
+"""RemoteSpans: spans that executors read without the driver's disk.
+
+The archive has most of the relay log, and the target's store has prepared XA branches and kept
+transactions. Bytes that are not archived yet travel with the task, up to a bound. The driver runs a
+task above the bound itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...decode.spans import read_span
+from ...relay.archived_ranges import archived_chunks
+from ...relay.log import split_name
+from ...relay.remote_bytes import RemoteBytes, RemoteRange, SentBytes
+from ...runtime.target_uri import is_remote
+
+if TYPE_CHECKING:
+    from ...decode.staged import Span, StageTask
+    from ...relay.split_transactions import Piece
+
+
+@dataclass(frozen=True)
+class RemoteSpans:
+    """How spans of the driver's disk become spans of stores. ``xa_here``, ``xa``: where the driver
+    and the store have the files of prepared branches; ``sent_bytes``: the most of the log that
+    travels with a task."""
+
+    xa_here: str
+    xa: str
+    sent_bytes: int
+
+    def task(self, task: StageTask) -> StageTask | None:
+        """Return the task for an executor, or None for a task of which too much is not archived.
+        Raise OSError, FormatError, and DecodeError if a file is too short."""
+        spans = [part for span in task.spans for part in self._parts(span)]
+        if sum(_unarchived(span) for span in spans) > self.sent_bytes:
+            return None
+        read = tuple(span if span.source is not None else _sent(span) for span in spans)
+        return replace(task, spans=read)
+
+    def tasks(self, tasks: Sequence[StageTask]) -> tuple[StageTask, ...] | None:
+        """Return the tasks for an executor that runs all of them, or None if one of them is for the
+        driver."""
+        sent = [self.task(task) for task in tasks]
+        ready = tuple(task for task in sent if task is not None)
+        return ready if len(ready) == len(sent) else None
+
+    def _parts(self, span: Span) -> Iterator[Span]:
+        """Yield one or two spans with the transactions of ``span``, in their order. A span that is
+        not archived has no source."""
+        if span.source is not None:
+            yield span
+        elif span.pieces:
+            yield self._split(span)
+        elif is_remote(span.path) or os.path.dirname(span.path) == self.xa_here:
+            path = span.path
+            if not is_remote(path):
+                path = os.path.join(self.xa, os.path.basename(path))
+            whole = RemoteRange(0, int(span.ends[-1]), path)
+            yield replace(span, source=RemoteBytes((whole,)))
+        else:
+            yield from self._logged(span)
+
+    def _logged(self, span: Span) -> Iterator[Span]:
+        """Yield the archived transactions of a log file as ranges, and then the others."""
+        chunks = _chunks(span.path)
+        archived = int(np.searchsorted(span.ends, chunks[-1].end, "right")) if chunks else 0
+        if archived:
+            begin, end = int(span.starts[0]), int(span.ends[archived - 1])
+            read = tuple(chunk for chunk in chunks if chunk.begin < end and chunk.end > begin)
+            yield replace(span.part(0, archived), source=RemoteBytes(read))
+        if archived < len(span):
+            yield span.part(archived, len(span))
+
+    def _split(self, span: Span) -> Span:
+        """Return the span of one transaction in several files."""
+        ranges, at = list[RemoteRange](), 0
+        for piece in span.pieces:
+            chunks = _chunks(piece.path)
+            if not chunks or chunks[-1].end < piece.end:
+                return span
+            ranges += _within(chunks, piece, at)
+            at += piece.size
+        return replace(span, pieces=(), source=RemoteBytes(tuple(ranges)))
+
+
+def _within(chunks: Sequence[RemoteRange], piece: Piece, at: int) -> Iterator[RemoteRange]:
+    """Yield the ranges of a piece's bytes, which begin at the offset ``at`` in the pieces end to
+    end."""
+    for chunk in chunks:
+        if chunk.begin < piece.end and chunk.end > piece.begin:
+            yield chunk.within(piece.begin, piece.end, at=at)
+
+
+def _chunks(path: str) -> tuple[RemoteRange, ...]:
+    """Return the archived bytes of a log file."""
+    folder, name = os.path.split(path)
+    chunks = archived_chunks(Path(folder), split_name(name)[1])
+    return tuple(RemoteRange(chunk.begin, chunk.end, chunk.uri) for chunk in chunks)
+
+
+def _unarchived(span: Span) -> int:
+    """Return the bytes of a span that have to travel."""
+    return 0 if span.source is not None else int((span.ends - span.starts).sum())
+
+
+def _sent(span: Span) -> Span:
+    """Return the span with its bytes."""
+    edges = np.concatenate(([0], np.cumsum(span.ends - span.starts)))
+    positions = span.positions
+    data = read_span(span, positions).tobytes()
+    return replace(
+        span, starts=edges[:-1], ends=edges[1:], at=positions, pieces=(), source=SentBytes(data)
+    )

@@ -1,0 +1,121 @@
+"""ExecutorDisk: the disks of executors that can't read the driver's.
+
+A task names a file of the working state by the driver's path. ``own_path`` returns where this
+process keeps such a file: at that path in the driver, and on executors that share its disk; below a
+folder of Spark's on other executors. Everything there can be made again, and Spark removes it with
+the executor.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..config.relative_paths import OFF
+from .private_files import make_private_folder
+from .target_uri import canonical, is_remote
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+_ROOT = "spark_repl"
+_TRIM_EVERY_S = 30.0
+_USED_S = 60.0
+"""a file that was used so recently is not removed, and its time is not set again"""
+
+_root = ""
+"""folder that is in place of the driver's root; "": this process reads the driver's disk"""
+_trimmed = 0.0
+
+
+@dataclass(frozen=True)
+class ExecutorDisk:
+    """The disks of executors that can't read the driver's. ``cache_bytes``: the bytes that
+    spark_repl keeps on each of them between tasks."""
+
+    cache_bytes: int
+
+    def enter(self) -> None:
+        """Have this process keep its files on its own disk from now on. Raise OSError."""
+        global _root
+        if not _root:
+            root = os.path.join(local_folder(), _ROOT)
+            make_private_folder(root)
+            _root = root
+
+    def trim(self) -> None:
+        """Remove the files that were not used for longest if there is more than ``cache_bytes``.
+        Look at most every 30 s in a process."""
+        global _trimmed
+        if _root and time.monotonic() - _trimmed > _TRIM_EVERY_S:
+            _trimmed = time.monotonic()
+            remove_oldest(_root, self.cache_bytes)
+
+
+def executor_disk(master: str, config: Config) -> ExecutorDisk | None:
+    """Return the disks of the executors of a Spark master, or None if they read the driver's disk.
+
+    Executors of a local master are on the driver's machine. Others read the driver's disk through a
+    shared mount, unless target and archive of the relay log are on object stores.
+    """
+    archive = config.relay.archive
+    if master.startswith("local") or archive == OFF:
+        return None
+    if not all(is_remote(canonical(path)) for path in (config.target.path, archive) if path):
+        return None
+    return ExecutorDisk(config.apply.executor_cache_bytes)
+
+
+def local_folder() -> str:
+    """Return a folder of this process's machine for files that don't last: Spark's own on an
+    executor."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+
+
+def has_own_disk() -> bool:
+    """Return whether this process is an executor that can't read the driver's disk."""
+    return bool(_root)
+
+
+def own_path(path: str) -> str:
+    """Return where this process keeps the file that the driver keeps at the absolute ``path``."""
+    return _root + path if _root else path
+
+
+def mark_used(path: str) -> None:
+    """Note that a file of an executor's own disk was used. Do nothing on the driver's disk."""
+    if _root:
+        with suppress(OSError):
+            if time.time() - os.path.getmtime(path) > _USED_S:
+                os.utime(path)
+
+
+def remove_oldest(folder: str, most: int) -> None:
+    """Remove the files below a folder that were not used for longest, until their bytes are at most
+    nine tenths of ``most``. Do nothing if they are at most ``most``. Other processes may remove
+    files meanwhile."""
+    files = sorted(_files(folder))
+    total, used_since = sum(size for _, size, _ in files), time.time() - _USED_S
+    if total <= most:
+        return
+    for modified, size, path in files:
+        if total <= most * 9 // 10 or modified > used_since:
+            return
+        with suppress(OSError):
+            os.remove(path)
+        total -= size
+
+
+def _files(folder: str) -> Iterator[tuple[float, int, str]]:
+    """Yield (time of the last use, size, path) of each file below a folder."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            with suppress(OSError):
+                stat = os.stat(path)
+                yield stat.st_mtime, stat.st_size, path
