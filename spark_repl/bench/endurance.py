@@ -23,15 +23,18 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from deltalake import write_deltalake
 
+from .. import formats
 from ..control.cuts.cut_reader import find_cut
 from ..control.cuts.cut_wait import wait_for
 from ..control.records.durability_barrier import DurabilityBarrier
 from ..control.records.retention import Retention
 from ..control.table.control import Control
+from ..control.table.control_snapshot import CUT
+from ..control.table.cut_tables import complete_rows
 from ..control.table.layout import Layout
+from ..control.table.row_formats import format_of
 from ..delta.log.add_actions import live_files
 from ..delta.log.log_replay import commit_path, read_commit
 from ..delta.store.delta_rs import opened
@@ -224,12 +227,12 @@ def make_old(config: Config, hours: float, rate: float) -> int:
         (now - age, _cut_at(last, int(count * share)))
         for age, share in zip(ages, shares, strict=True)
     ]
-    rows = [{**row, "at": at, "detail": cut.to_detail()} for at, cut in cuts]
-    schema = _schema(control.path)
-    write_deltalake(
-        control.path, pa.Table.from_pylist(rows, schema), mode="append",
-        storage_options=options(control.path),
-    )  # fmt: skip
+    detail = formats.stamp(last.row_detail(), format_of(CUT))
+    rows = complete_rows(
+        [({**row, "at": at}, detail, cut.tables) for at, cut in cuts],
+        control.snapshot().last_tables,
+    )
+    write_deltalake(control.path, rows, mode="append", storage_options=options(control.path))
     DurabilityBarrier(control, layout)()  # an applier that followed the load would have synced
     return count
 
@@ -241,11 +244,6 @@ def _promised(retention: Retention, hours: float, rate: float) -> list[timedelta
     for kept, apart in tiers:
         ages |= {number * apart for number in range(1, int(min(hours, kept) * 3600 / apart) + 1)}
     return [timedelta(seconds=age) for age in sorted(ages, reverse=True)]
-
-
-def _schema(folder: str) -> pa.Schema:
-    with opened(folder) as table:
-        return pa.schema(table.schema().to_arrow())
 
 
 def _cut_at(last: Cut, behind: int) -> Cut:

@@ -15,7 +15,6 @@ from spark_repl.cli.main import main
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention, pin, unpin
-from spark_repl.control.table import cut_encoding
 from spark_repl.copy.recopy import Recopier, ask
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave
 from spark_repl.copy.repairer import Repairer
@@ -41,6 +40,8 @@ from tests.support.two_sources import U
 from tests.support.written_files import DATA, KEY_INDEX, below_target
 
 A, B = Table("a"), Table("b")
+_MANY = 60
+"""tables"""
 CHANGES = "T/_change_data/[column=value/]*"
 KEEP: dict[str, Any] = {"on_error": "quarantine"}
 XID = (b"branch", b"", 1)
@@ -206,24 +207,23 @@ def test_a_change_data_feed(log: LogWriter, target: Path) -> None:
     assert [path for path in (target / "t/a/_change_data").rglob("*") if path.is_file()] == []
 
 
-def test_as_many_tables_as_cuts_tell_by_what_has_changed(log: LogWriter, target: Path) -> None:
-    """Of a hundred and some cuts those that are promised no more go, but for the rows that the last
-    one is told since."""
-    for number in range(cut_encoding.LEAST_TABLES):
+def test_cuts_of_many_tables(log: LogWriter, target: Path) -> None:
+    """Pruning leaves the newest cut, and one row for each of its tables."""
+    for number in range(_MANY):
         log.ddl(Table(f"c{number}").create)
     assert run(log.folder, target, keys=KEYS)
     for _ in range(2):
-        for _ in range(cut_encoding.MOST_SINCE // 2 + 20):
+        for _ in range(20):
             log.transaction(insert(A, (log.gno, "x")))
         with applier(log.folder, target, keys=KEYS, group_max_transactions=1) as found:
             apply_without_stream(found)
-            there = len(found.control.rows("cut"))
-            assert found.control.prune(PruneBy(Retention(0, 0, 0)), found.tracking.settle)
-            left = found.control.rows("cut")
-        assert len(left) < min(there, cut_encoding.MOST_SINCE + 2)
-        assert cut_encoding.base_of(left[0]["detail"])[1] == "", "it tells all"
+            assert len(found.control.rows("cut")) > 20
+            assert found.control.prune(PruneBy(Retention(0, 0, 0)), found.tracking.settle, due=True)
+            assert len(found.control.rows("cut")) == 1
+    (cut,) = cuts(target)
+    assert len(cut.tables) == _MANY + 2
     assert below_target(target)
-    assert len(at_cut(target, cuts(target)[-1])["t.a"]) == 2 * (cut_encoding.MOST_SINCE // 2 + 20)
+    assert len(at_cut(target, cut)["t.a"]) == 40
 
 
 def test_a_repair_that_is_asked_for(log: LogWriter, target: Path) -> None:

@@ -400,9 +400,9 @@ def test_taken_over_behind_a_row_whose_answer_was_lost(tmp_path):
     first.claim()
     lost[0] = 0
     with pytest.raises(FencedError):
-        first.write("cut", position=1)
+        first.write("test", position=1)
     with pytest.raises(FencedError):
-        first.write("cut", position=2)
+        first.write("test", position=2)
     second.write("skip", position=3)
 
 

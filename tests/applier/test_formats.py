@@ -19,7 +19,7 @@ from spark_repl.control.records.channels import channel_at, channels
 from spark_repl.control.records.copies import last_copy
 from spark_repl.control.records.operator_decisions import skipped, xa_decisions
 from spark_repl.control.records.retention import pins
-from spark_repl.control.table import control, control_rows, cut_encoding, row_formats
+from spark_repl.control.table import control, control_rows, row_formats
 from spark_repl.control.transaction_files import quarantine_store
 from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.copy import recopy
@@ -213,8 +213,6 @@ def test_a_target_that_merge_wrote_goes_on(of_before):
 
 def test_cuts_that_are_told_since_others_go_on(tmp_path):
     lake = shutil.copytree(TOLD, tmp_path / "told", copy_function=shutil.copy) / "many"
-    details = [row["detail"] for row in channel_at(str(lake), "default").control.rows("cut")]
-    assert 1 < sum(map(bool, (cut_encoding.base_of(one)[1] for one in details))) < len(details)
     before = [at_cut(lake, cut) for cut in cuts(lake, "default")]
     assert run(lake.parent / "east", lake, keys={"compact_files": 0}, **RULES)
     found = cuts(lake, "default")
@@ -239,14 +237,14 @@ def test_a_repair_and_a_verify_of_before_go_on(many):
 
 
 def test_a_control_table_of_later_is_refused(log, target, by_a_later_version, monkeypatch):
-    undo = by_a_later_version(control_rows, "KNOWN_FORMAT", 5)
-    monkeypatch.setattr(control, "KNOWN_FORMAT", 5)
-    monkeypatch.setattr(row_formats, "FIRST", 5)
+    undo = by_a_later_version(control_rows, "KNOWN_FORMAT", 6)
+    monkeypatch.setattr(control, "KNOWN_FORMAT", 6)
+    monkeypatch.setattr(row_formats, "FIRST", 6)
     run(log.folder, target)
     run(log.folder, target)
     undo()
     for look in (lambda: run(log.folder, target), lambda: status(str(target))):
-        with pytest.raises(FormatError, match=LATER.replace("2", "5").replace("1", "4")) as caught:
+        with pytest.raises(FormatError, match=LATER.replace("2", "6").replace("1", "5")) as caught:
             look()
         assert caught.value.file == str(target / "_repl" / "control") and caught.value.hint
 

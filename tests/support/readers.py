@@ -29,6 +29,7 @@ path, = glob.glob(f"{duckdb_extension_delta.__path__[0]}/**/*.duckdb_extension",
 connection = duckdb.connect()
 connection.execute(f"LOAD '{path}'")
 connection.execute("SET TimeZone = 'UTC'")
+connection.execute("SET enable_progress_bar = false")  # it is printed to the same output
 answers = []
 for query, values in pickle.load(sys.stdin.buffer):
     answers.append(connection.execute(query, values).fetchall())

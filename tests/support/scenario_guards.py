@@ -188,8 +188,8 @@ GUARDS |= {
     13: Guard("workers write their rows of slave_worker_info at one moment",
               "control/table/control.py",
               "with self._lock:\n"
-              "            self._append([*self._pending.rows, (row, detail)], check)",
-              "self._append([*self._pending.rows, (row, detail)], check)"),
+              "            self._append([*self._pending.rows, PendingRow(row, detail)], check)",
+              "self._append([*self._pending.rows, PendingRow(row, detail)], check)"),
     16: Guard("several binary logs are put in place of the relay logs, and applied",
               "relay/log.py", "files.sort(key=lambda f: (f.number, f.name))",
               "files.sort(key=lambda f: -f.number)"),

@@ -185,11 +185,7 @@ def reset_tables(at: Channel, names: Iterable[str]) -> Planned:
 def _kept_until(control: Control, path: str, now: datetime) -> str:
     """Return, for a message, when the folder of a table is removed."""
     snapshot = control.snapshot()
-    cuts = {
-        (row["position"], row["at"])
-        for row in snapshot.cut_rows()
-        if any(table["path"] == path for table in json.loads(row["detail"])["tables"].values())
-    }
+    cuts = snapshot.places_of(path)
     if cuts & {pin.cut for pin in pins(control).values()}:
         return "after the cuts that are pinned are unpinned"
     ends = [end for place, end in promised_until(control, snapshot, now).items() if place in cuts]

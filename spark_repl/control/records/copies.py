@@ -28,7 +28,7 @@ from .operator_decisions import skipped
 if TYPE_CHECKING:
     from ...relay.log import RelayLog
     from ..table.control import Control
-    from ..table.control_snapshot import ControlSnapshot, Row
+    from ..table.control_snapshot import ControlSnapshot
     from .log_history import History
 
 KIND = "copy"
@@ -152,7 +152,7 @@ def last_copy(control: Control) -> Copy | None:
 def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool) -> None:
     """Write the copy's row; the caller owns the target. Raise FencedError after a takeover, and
     what ``check`` raises, as ``Control.write``."""
-    of_cut = copy.behind.row_format() if copy.behind else 0
+    of_cut = copy.behind.nested_format() if copy.behind else 0
     number = SAFE if copy.without_rows else of_cut
     control.write(KIND, detail=copy.to_detail(), check=check, number=number)
 
@@ -201,19 +201,16 @@ def note_shown(control: Control) -> None:
 
 
 def _is_shown(copy: Copy, snapshot: ControlSnapshot) -> bool:
+    """Return whether a cut shows one of the copied tables. Cuts of the old tables may have been
+    published after the copy's end."""
     if copy.shown or not copy.is_done:
         return copy.shown
-    return any(_shows(row, copy) for row in snapshot.cut_rows(newest_first=True))
-
-
-def _shows(row: Row, copy: Copy) -> bool:
-    """Return whether a cut's row names the copied tables. A row does that which shows them itself,
-    or another kept one; cuts of the old tables may have been published after the copy's end."""
     if not copy.paths:
         assert copy.at is not None
-        return bool(row["at"] > copy.at)
-    paths = {version["path"] for version in json.loads(row["detail"])["tables"].values()}
-    return not paths.isdisjoint(copy.paths.values())  # not by the clock: no path is given twice
+        return any(at > copy.at for _, at in snapshot.cut_places())
+    # Not by the clock: no path is given twice.
+    paths = {path for path, _ in snapshot.shown_versions}
+    return not paths.isdisjoint(copy.paths.values())
 
 
 def consistent_paths(control: Control) -> frozenset[str]:

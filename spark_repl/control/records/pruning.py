@@ -7,7 +7,7 @@ Of the rows of each kind ``live_rows`` keeps what a start from any kept cut woul
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, reduce
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ... import formats
 from ...gtid import GtidSet
 from ...position import OFFSET_BITS
+from ..table.cut_tables import CUT_TABLE, needed_rows
 from ..table.given_paths import KIND as GIVEN
 from ..table.given_paths import Forgotten
 from ..table.row_formats import format_of
@@ -39,7 +40,7 @@ _FILES, _LOGS = 1000, 10
 """fingerprints that stay: of the last files that the tables have passed, and of the last logs
 without a cut"""
 _BEGINNING_BYTES = 256
-_LOG_ID = r'^\{(?:"id": "\w*", (?:"since": "\w*", )?)?"log_id": "(?P<log>[^"\\]*)"'
+_LOG_ID = r'^\{"log_id": "(?P<log>[^"\\]*)"'
 _OF_STATEMENTS = ("definition", "left_out")
 _LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
 
@@ -90,16 +91,18 @@ class PruneBy:
 
     retention: Retention
 
-    def __call__(
-        self, rows: pa.Table, *, epoch: int, bases: Container[str], gone: Collection[str]
-    ) -> pa.Table:
+    def __call__(self, rows: pa.Table, *, epoch: int, gone: Collection[str]) -> pa.Table:
         """Return the rows to keep, as ``PruningRules`` describes."""
-        return live_rows(promised_rows(rows, epoch, self.retention, datetime.now(UTC), bases), gone)
+        of_tables = pc.equal(rows.column("kind"), CUT_TABLE)
+        other_rows = rows.filter(pc.invert(of_tables))
+        live = live_rows(promised_rows(other_rows, epoch, self.retention, datetime.now(UTC)), gone)
+        cuts = live.column("sequence").drop_null().to_pylist()
+        return pa.concat_tables([live, needed_rows(rows.filter(of_tables), cuts)])
 
 
 def live_rows(rows: pa.Table, gone: Collection[str]) -> pa.Table:
-    """Return the control table's rows without those that later rows supersede. ``gone``: paths that
-    no row names and where nothing exists."""
+    """Return the control table's rows, but for those of cuts' tables, without rows that later rows
+    supersede. ``gone``: paths that no row names and where nothing exists."""
     is_cut = pc.equal(rows.column("kind"), "cut")
     cuts = rows.filter(is_cut)
     other_rows = rows.filter(pc.invert(is_cut)).sort_by([("at", "ascending")]).to_pylist()
@@ -139,7 +142,7 @@ def _remaining(cuts: pa.Table, copies: list[Row], gone: Collection[str]) -> _Rem
 
 def _logs_of(details: pa.ChunkedArray) -> frozenset[str]:
     """Return the logs of the cuts with these details. Only the beginnings of the details are read,
-    since megabytes may follow."""
+    since tables in quarantine may follow."""
     beginnings = pc.binary_slice(details.cast(pa.large_binary()), 0, _BEGINNING_BYTES)
     named = pc.struct_field(pc.extract_regex(beginnings, _LOG_ID), "log")
     unmatched = details.filter(pc.is_null(named)).to_pylist()

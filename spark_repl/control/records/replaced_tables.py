@@ -1,12 +1,10 @@
-"""Replaced tables: folders that no row names any more after a drop, a newer copy or a failed one.
+"""Replaced tables: folders that no row names any more.
 
-``CutPaths`` finds the folders that kept cuts still show. It remembers one cut for each folder and
-reads no cut again while that one is kept, since a target may have thousands of cuts.
+That is so after a drop, a newer copy or a failed one. Kept cuts may still show a folder.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
@@ -31,7 +29,6 @@ from .table_paths import announced_after, shown_paths, used_paths
 
 if TYPE_CHECKING:
     from ..table.control import Control
-    from ..table.control_snapshot import Place
     from ..table.layout import Layout
 
 logger = logging.getLogger(__name__)
@@ -40,22 +37,21 @@ _OURS = "spark_repl."
 """prefix of the properties that mark a table as the applier's"""
 
 
-def replaced_paths(control: Control, cut_paths: CutPaths | None = None) -> set[str]:
+def replaced_paths(control: Control) -> set[str]:
     """Return the paths, relative to the target, of tables that no cut shows and no process writes
-    to. ``cut_paths``: reused by callers that ask repeatedly."""
+    to."""
     used, in_use = _own_paths(control), _in_use(control)
     unused = _without(used, in_use)
-    wholes = set(map(whole_of, unused))
-    return _without(unused, (cut_paths or CutPaths(control)).among(wholes))
+    return _without(unused, paths_at_cuts(control)) if unused else set()
 
 
-def _gone_shards(control: Control, cut_paths: CutPaths | None) -> set[str]:
+def _gone_shards(control: Control) -> set[str]:
     """Return the paths of dropped shards that no cut shows and whose Delta table still has others.
     The commit of DROP TABLE took their rows out."""
     used, in_use = used_paths(control), _in_use(control)
     wholes = set(map(whole_of, in_use))
     unused = {path for path in used - in_use if SHARD in path and whole_of(path) in wholes}
-    return unused - (cut_paths or CutPaths(control)).among(unused)
+    return unused - paths_at_cuts(control) if unused else set()
 
 
 def _own_paths(control: Control) -> set[str]:
@@ -120,15 +116,14 @@ def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
 
 
 def remove_replaced(
-    control: Control, layout: Layout, hours: int, settle: Callable[[], None],
-    cut_paths: CutPaths | None = None,
-) -> list[str]:  # fmt: skip
+    control: Control, layout: Layout, hours: int, settle: Callable[[], None]
+) -> list[str]:
     """Remove tables that were first seen to be replaced ``hours`` ago: a reader may have opened the
     last cut that names one just before it was pruned. ``settle`` makes the newer cuts durable
-    first. Tables of others stay. ``cut_paths``: as in ``replaced_paths``. Return the removed paths.
+    first. Tables of others stay. Return the removed paths.
     Raise OSError, FencedError, and what reading the control tables raises."""
     removed, remover = [], Remover(control.check_owner)
-    for path in sorted(replaced_paths(control, cut_paths)):
+    for path in sorted(replaced_paths(control)):
         folder, note = layout.table(path), layout.replaced(path)
         if not storage.exists(folder):
             continue
@@ -157,18 +152,18 @@ def _forget(layout: Layout, path: str) -> None:
         storage.remove_if_there(note)
 
 
-def gone_paths(control: Control, layout: Layout, cut_paths: CutPaths | None = None) -> set[str]:
+def gone_paths(control: Control, layout: Layout) -> set[str]:
     """Return the paths that no row names any more and where nothing exists: of tables that were
     removed, or never created, and of shards that were dropped.
 
     Remove their working state: a process may have ended right after it removed the table, and the
-    rows of these paths are pruned next. ``cut_paths``: as in ``replaced_paths``.
+    rows of these paths are pruned next.
     """
-    replaced = replaced_paths(control, cut_paths)
+    replaced = replaced_paths(control)
     gone = {path for path in replaced if not storage.exists(layout.table(path))}
     for path in sorted(gone):
         _forget(layout, path)
-    shards = _gone_shards(control, cut_paths)
+    shards = _gone_shards(control)
     for path in filter(os.path.isdir, map(layout.keys, sorted(shards))):
         shutil.rmtree(path, ignore_errors=True)
     # Rows about a shared table record which of its rows were the channel's: they stay.
@@ -182,28 +177,8 @@ def touch(path: str) -> None:
         os.utime(path)
 
 
-class CutPaths:
-    """Finds the folders that cuts show. Not thread-safe."""
-
-    def __init__(self, control: Control) -> None:
-        self._control = control
-        self._shown_at: dict[str, Place] = {}
-        """path -> the newest cut that was seen to show it"""
-
-    def among(self, paths: Collection[str]) -> set[str]:
-        """Return which of the paths of Delta tables, or of shards, relative to the target, cuts
-        show. Read the newest cuts first, and only as many as necessary: a table that a cut shows is
-        in its own row, or in that of another kept cut. Raise as ``Control.rows``."""
-        snapshot = self._control.snapshot()
-        places = snapshot.cut_places()
-        missing = {path for path in paths if self._shown_at.get(path) not in places}
-        for row in snapshot.cut_rows(newest_first=True) if missing else ():
-            for version in json.loads(row["detail"])["tables"].values():
-                for path in {version["path"], whole_of(version["path"])} & missing:
-                    self._shown_at[path] = row["position"], row["at"]
-                    missing.discard(path)
-            if not missing:
-                break
-        for path in missing:
-            self._shown_at.pop(path, None)
-        return set(paths) - missing
+def paths_at_cuts(control: Control) -> set[str]:
+    """Return the paths, relative to the target, of tables that a cut shows: of shards, and of their
+    Delta tables. Raise as ``Control.rows``."""
+    paths = {path for path, _ in control.snapshot().shown_versions}
+    return paths | set(map(whole_of, paths))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from ...config import Target
 from ...errors import ConfigError, TargetError
-from ..table.cut_encoding import bases_of
 from ..table.row_formats import known_fields
 
 if TYPE_CHECKING:
@@ -102,12 +101,9 @@ def _written(control: Control) -> Retention | None:
     return Retention(**known_fields(Retention, fields)) if fields else None
 
 
-def promised_rows(
-    rows: pa.Table, epoch: int, retention: Retention, now: datetime, bases: Container[str] = ()
-) -> pa.Table:
+def promised_rows(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> pa.Table:
     """Return the control table's rows, as they are stored, without cuts that are no longer
-    promised, owners of epochs before the last, and pins that were removed. ``bases``: ids of cuts
-    that stay nevertheless."""
+    promised, owners of epochs before the last, and pins that were removed."""
     places = rows.select(["kind", "epoch", "at", "position"])
     order = pc.sort_indices(places, [("at", "ascending"), ("position", "ascending")])
     kinds, epochs, ats, positions = (column.to_pylist() for column in places.take(order))
@@ -123,11 +119,9 @@ def promised_rows(
     cuts = [number for number, kind in enumerate(kinds) if kind == "cut"]
     ends = retention.until([ats[number] for number in cuts], now)
     newest = max(((positions[number], ats[number]) for number in cuts), default=None)
-    ids = [row_id for row_id, _ in bases_of(rows.column("detail"))]
     for number, end in zip(cuts, ends, strict=True):
         place = positions[number], ats[number]
-        stays = place == newest or place in pinned or ids[order[number].as_py()] in bases
-        keep[number] = end > now or stays
+        keep[number] = end > now or place == newest or place in pinned
     mask = np.empty(len(keep), bool)
     mask[order.to_numpy()] = keep
     return rows.filter(pa.array(mask))  # ``take`` would first copy gigabytes

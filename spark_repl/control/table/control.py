@@ -17,8 +17,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Container, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
@@ -35,13 +35,21 @@ from ...delta.store.delta_rs import NO_HOOK, delta_rs, meaning
 from ...delta.store.remover import Remover
 from ...errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .control_rows import ControlRows
-from .control_snapshot import ControlSnapshot, Row
-from .cut_encoding import CutBase, base_of, encode, rebased
+from .control_snapshot import CUT, ControlSnapshot, Row
+from .cut_tables import LastTables, change_rows, changes_content
+from .earlier_cuts import converted
 from .fence import Fence, beaten, other_channel, taken_over
 from .owner import Owner, give_back, open_claim, who
 from .owner_lease import LEASE_S, check_unclaimed, start_renewals
-from .pending_rows import PendingRows, RowTimes
-from .row_formats import KNOWN_FORMAT, SCHEMA, format_of, row_content, rows_table
+from .pending_rows import PendingRow, PendingRows, RowTimes
+from .row_formats import (
+    KNOWN_FORMAT,
+    SCHEMA,
+    format_of,
+    row_content,
+    rows_table,
+    with_all_columns,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -54,17 +62,16 @@ logger = logging.getLogger(__name__)
 
 _PRUNE_EVERY, _BESIDE_MOST = 100, 100
 _WRITE = "write the control table"
+_NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
+"""each commit has a file of a few rows, and readers read all files"""
 
 
 class PruningRules(Protocol):
     """Chooses the rows of the control table that pruning keeps (``records/pruning``)."""
 
-    def __call__(
-        self, rows: pa.Table, *, epoch: int, bases: Container[str], gone: Collection[str]
-    ) -> pa.Table:
+    def __call__(self, rows: pa.Table, *, epoch: int, gone: Collection[str]) -> pa.Table:
         """Return the rows to keep, of ``rows`` as they are stored. ``epoch``: the owner's;
-        ``bases``: ids of cuts to keep whatever is promised, since other rows are encoded as
-        differences to them; ``gone``: paths where no table exists any more."""
+        ``gone``: paths where no table exists any more."""
 
 
 class Control(ControlRows):
@@ -88,7 +95,6 @@ class Control(ControlRows):
         self._handle: DeltaTable | None = None
         self._pending = PendingRows()
         self._owned_at: int | None = None  # the newest version that confirmed the ownership
-        self._base: CutBase | None = None  # the cut to which the next cut's row refers
         self._pruned, self._lock = 0, threading.Lock()  # the version of the last pruning
 
     @property
@@ -97,7 +103,8 @@ class Control(ControlRows):
         return self._fence.epoch
 
     def claim(self, *, take_over: bool = False) -> int:
-        """Make this process the owner, and return the new epoch.
+        """Make this process the owner, and return the new epoch. Convert the cuts of a target that
+        an earlier version wrote, in the same commit.
 
         Raise FencedError, naming the other owner, if that is or may be alive: an owner on another
         host is, until ``owner_lease.wait_until_unclaimed`` has seen its lease expire. Raise
@@ -111,7 +118,7 @@ class Control(ControlRows):
                 with delta_rs("create the control table", self.path):
                     write_deltalake(
                         self.path, SCHEMA.empty_table(), mode="error",
-                        storage_options=self._options,
+                        configuration=_NO_STATISTICS, storage_options=self._options,
                     )  # fmt: skip
             except (TargetError, OSError):
                 if not self.exists():  # another process was first
@@ -129,11 +136,11 @@ class Control(ControlRows):
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.after(owner[0] if owner else 0)
         self._times.follow(self.snapshot())
-        self._base = self._owned_at = None
+        self._owned_at = None
         try:
             with open_claim(claim := self._fence.claim):
                 me = Owner.me(self.channel, claim, self.lease_s)
-                self.write("owner", detail=json.dumps(asdict(me)))
+                self._write_owner(json.dumps(asdict(me)))
         except FencedError as error:
             raise beaten(error, self.path, self.owner(), self.channel) from error
         self._renew_lease(me)
@@ -152,6 +159,21 @@ class Control(ControlRows):
             self._end_renewals = weakref.finalize(
                 self, start_renewals(ControlRows(self.path), self.epoch, me, taken)
             )
+
+    def _write_owner(self, detail: str) -> None:
+        """Write the owner's row. Raise as ``write``."""
+        assert self._handle is not None
+        names = [field.name for field in self._handle.schema().fields]
+        if names == SCHEMA.names and not self.snapshot().is_earlier:
+            self.write("owner", detail=detail)
+            return
+        row = self._row("owner", 0, "", detail)
+
+        def rows_of(before: pa.Table) -> pa.Table:
+            return pa.concat_tables([converted(before, self.path), rows_table([row])])
+
+        with self._lock:
+            self._overwrite(rows_of, row_content(row, detail), schema_mode="overwrite")
 
     def check_owner(self) -> None:
         """Raise FencedError unless this process owns the target: another one has taken it over
@@ -182,7 +204,6 @@ class Control(ControlRows):
         self._end_renewals()
         released = replace(Owner.me(self.channel), released=True)
         self._pending.clear()
-        self._base = None
         # Also if storage fails. After a takeover there is nothing to release.
         with give_back(self._fence.claim), contextlib.suppress(FencedError):
             self.write("owner", detail=json.dumps(asdict(released)))
@@ -206,7 +227,7 @@ class Control(ControlRows):
         """
         row = self._row(kind, position, gtid_executed, detail, number)
         with self._lock:
-            self._append([*self._pending.rows, (row, detail)], check)
+            self._append([*self._pending.rows, PendingRow(row, detail)], check)
 
     def write_pending(self) -> None:
         """Append the pending rows in one commit. Raise as ``write``."""
@@ -214,22 +235,45 @@ class Control(ControlRows):
             if self._pending.rows:
                 self._append(list(self._pending.rows))
 
-    def _append(self, rows: list[tuple[Row, str]], check: Callable[[], object] = bool) -> None:
+    def _append(self, rows: list[PendingRow], check: Callable[[], object] = bool) -> None:
         """Append rows, the pending ones first, in one commit. The caller holds the lock."""
-        table = rows_table([row for row, _ in rows])
-        content = "".join(row_content(row, detail) for row, detail in rows)
         for tries in reversed(range(_BESIDE_MOST)):  # other processes may write at the same time
             check()
             self._pending.check()
-            read = self._read
+            encoded = self._encoded(rows)
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                as_they_are = self._commit(table, content, "append")
+                as_they_are = self._commit(encoded.table, encoded.content, "append")
                 break
         self._pending.clear()
         assert self._handle is not None
-        if as_they_are and self._handle.version() == read.version + 1:
-            self._read = read.followed_by(*({**row, "detail": detail} for row, detail in rows))
+        if as_they_are and self._handle.version() == encoded.follows.version + 1:
+            self._read = encoded.follows.followed_by(encoded.rows, encoded.table, encoded.last)
         checkpoint_if_due(self._handle)
+
+    def _encoded(self, rows: Sequence[PendingRow]) -> _EncodedRows:
+        """Return the rows of one commit. A cut's tables are compared with the cut before, of the
+        version that the commit follows: the commit fails if there is a newer one."""
+        follows = self._read
+        if any(row.tables is not None for row in rows) and (
+            self._handle is None or follows.version < self._handle.version()
+        ):
+            follows = self.snapshot()
+        stored, plain, content = list[Row](), list[Row](), list[str]()
+        last: LastTables | None = None
+        for pending in rows:
+            row, detail = pending.row, pending.detail
+            content.append(row_content(row, detail))
+            if pending.tables is not None:
+                last = last or follows.last_tables
+                changes, number = last.changes_of(pending.tables), last.sequence + 1
+                row = {**row, "sequence": number}
+                place = {name: row[name] for name in ("epoch", "at", "position")}
+                stored += change_rows(changes, number, **place)
+                content.append(changes_content(changes, number))
+                last = LastTables(number, pending.tables)
+            stored.append(row)
+            plain.append({**row, "detail": detail})
+        return _EncodedRows(follows, rows_table(stored), "".join(content), plain, last)
 
     def _row(
         self, kind: str, position: int, gtid_executed: str, detail: str, number: int = 0
@@ -256,8 +300,7 @@ class Control(ControlRows):
                 return False
             began = time.time()
             rows, version = self._rows_of(self._handle), self._handle.version() + 1
-            remaining = rules(rows, epoch=self.epoch, bases=self._bases(), gone=paths)
-            remaining = rebased(rows, remaining, self.path)
+            remaining = rules(rows, epoch=self.epoch, gone=paths)
             self._commit(remaining, f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
             if self._pruned == version:
@@ -273,25 +316,36 @@ class Control(ControlRows):
         ``stay``. ``check``: as for ``write``. Raise as ``write``."""
         with self._lock:
             self._pending.clear()
-            self._base = None
-            for tries in reversed(
-                range(_BESIDE_MOST)
-            ):  # other processes may write at the same time
-                check()
-                before = self._rows_of(self._handle or self._open())
+            new = [(self._row(kind, 0, "", detail), detail) for kind, detail in rows.items()]
+
+            def rows_of(before: pa.Table) -> pa.Table:
                 remaining = before.filter(pc.is_in(before.column("kind"), pa.array(list(stay))))
-                new = [(self._row(kind, 0, "", detail), detail) for kind, detail in rows.items()]
-                table = rows_table([row for row, _ in new]).cast(remaining.schema)
-                content = "".join(row_content(row, detail) for row, detail in new)
-                with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                    self._commit(pa.concat_tables([remaining, table]), content, "overwrite")
-                    return
+                return pa.concat_tables([remaining, rows_table([row for row, _ in new])])
+
+            content = "".join(row_content(row, detail) for row, detail in new)
+            self._overwrite(rows_of, content, check)
+
+    def _overwrite(
+        self, rows_of: Callable[[pa.Table], pa.Table], content: str,
+        check: Callable[[], object] = bool, schema_mode: Literal["overwrite"] | None = None,
+    ) -> None:  # fmt: skip
+        """Replace all rows by what ``rows_of`` makes of them, in one commit. The caller holds the
+        lock. Raise as ``write``."""
+        for tries in reversed(range(_BESIDE_MOST)):  # other processes may write at the same time
+            check()
+            before = with_all_columns(self._rows_of(self._handle or self._open()))
+            with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
+                self._commit(rows_of(before), content, "overwrite", schema_mode)
+                return
 
     def _is_prune_due(self) -> bool:
         handle = self._handle
         return handle is not None and handle.version() >= self._pruned + _PRUNE_EVERY
 
-    def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> bool:
+    def _commit(
+        self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"],
+        schema_mode: Literal["overwrite"] | None = None,
+    ) -> bool:  # fmt: skip
         """Commit rows. Return False if rows of the same content have landed before, at another
         time."""
         if self._handle is None:
@@ -300,7 +354,7 @@ class Control(ControlRows):
         try:
             self._write_rows(
                 self._handle, rows, mode=mode, commit_properties=self._fence.properties(mark),
-                post_commithook_properties=NO_HOOK,
+                post_commithook_properties=NO_HOOK, schema_mode=schema_mode,
             )  # fmt: skip
         except (DeltaError, OSError) as error:
             self._resolve(mark, error)
@@ -341,7 +395,9 @@ class Control(ControlRows):
             version = seen.version()
             if not check():
                 return None
-            rows = rows_table([self._row(kind, position, "", detail, number)])
+            # The owner may be of an earlier version, whose table has fewer columns.
+            names = [field.name for field in seen.schema().fields]
+            rows = rows_table([self._row(kind, position, "", detail, number)]).select(names)
             once: dict[str, Any] = {"commit_properties": CommitProperties(max_commit_retries=0)}
             once["post_commithook_properties"] = NO_HOOK
             try:
@@ -365,26 +421,32 @@ class Control(ControlRows):
         ``check`` raises."""
         with self._lock:
             row = self._row(kind, position, gtid_executed, detail)
-            self._pending.add(row, detail, check)
+            self._pending.add(PendingRow(row, detail), check)
 
     def publish(self, cut: Cut, *, later: bool = False) -> None:
         """Publish a cut after the last table of its group has landed. ``later``: with the next row.
         Raise as ``write``."""
+        detail = cut.row_detail()
         with self._lock:
-            detail, next_base = encode(cut, self._base)
-            number = cut.row_format(since=bool(base_of(detail)[1]))
-            row = self._row("cut", cut.position, cut.gtid_executed, detail, number)
+            row = self._row(CUT, cut.position, cut.gtid_executed, detail)
+            pending = PendingRow(row, detail, cut.tables)
             if later:
-                self._pending.add(row, detail)
+                self._pending.add(pending)
             else:
-                self._append([*self._pending.rows, (row, detail)])
-            self._base = next_base
+                self._append([*self._pending.rows, pending])
 
-    def _bases(self) -> set[str]:
-        """Return the ids of the rows that the next cut, and pending ones, may be encoded on: they
-        stay, whatever is promised. The caller holds the lock."""
-        pending = {base_of(detail)[1] for _, detail in self._pending.rows}
-        return pending | ({self._base.id} if self._base else set())
+
+@dataclass(frozen=True)
+class _EncodedRows:
+    """Rows of one commit, which ``follows`` a snapshot. ``table``: as they are stored; ``content``:
+    what identifies them; ``rows``: those of the snapshot, without the rows of cuts' tables;
+    ``last``: the tables of the last cut among them."""
+
+    follows: ControlSnapshot
+    table: pa.Table
+    content: str
+    rows: list[Row]
+    last: LastTables | None
 
 
 _CHECKPOINT_EVERY = 64

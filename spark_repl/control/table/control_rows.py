@@ -25,9 +25,10 @@ from ...delta.store.storage import data_file, read
 from ...errors import TargetError
 from ...runtime.threads import Pool
 from .control_snapshot import ControlSnapshot, Row
+from .earlier_cuts import has_earlier
 from .layout import Layout
 from .owner import Owner
-from .row_formats import KNOWN_FORMAT, SCHEMA, known_fields
+from .row_formats import KNOWN_FORMAT, SCHEMA, known_fields, with_all_columns
 
 if TYPE_CHECKING:
     from typing import Self
@@ -136,7 +137,8 @@ _MOST = 200
 
 def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
     """Return the newest version, and the rows appended since ``version``. Return None if other
-    changes were made, or if the commits can't show that. Raise OSError."""
+    changes were made, if the commits can't show that, or if an earlier version wrote a cut. Raise
+    OSError."""
     if version < 0:
         return None
     files, newest = list[str](), version
@@ -150,7 +152,8 @@ def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
         # Otherwise commits were removed after a newer checkpoint was written.
         if newest == version or not is_newest(folder, newest):
             return None
-        return newest, rows_of(folder, files)
+        rows = rows_of(folder, files)
+        return None if has_earlier(rows) else (newest, rows)
     except (FileNotFoundError, TargetError, ValueError, pa.ArrowInvalid):
         return None
 
@@ -170,4 +173,4 @@ def rows_of(folder: str, paths: Sequence[str]) -> pa.Table:
 def _read(folder: str, path: str) -> pa.Table:
     """Read a file, mostly of a few kilobytes, in one request."""
     content = pa.BufferReader(read(data_file(folder, path)))
-    return pq.read_table(content, columns=SCHEMA.names, use_threads=False).cast(SCHEMA)
+    return with_all_columns(pq.read_table(content, use_threads=False)).cast(SCHEMA)

@@ -1,23 +1,27 @@
 """ControlSnapshot: what the control table holds at one version.
 
-There are thousands of cuts, and mostly only the newest is read. So cuts stay in Arrow: to make
-Python objects of all of them takes ten times as long as to read them.
+There are thousands of cuts, and mostly only the newest is read. So cuts, and the rows of their
+tables, stay in Arrow: to make Python objects of all takes ten times as long as to read them.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ... import formats
-from .cut_encoding import CutDecoder, CutRows, base_of
+from .cut_tables import CUT_TABLE, CutDecoder, CutTables, LastTables
+from .earlier_cuts import converted, has_earlier
+from .row_formats import COMMON, with_all_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from .cut import Cut
@@ -28,49 +32,71 @@ Place = tuple[int, "datetime"]
 CUT = "cut"
 _AT_ONCE = 100
 _ORDER = [("at", "ascending"), ("position", "ascending")]
+_CUT_COLUMNS = [*COMMON, "sequence"]
 
 
 @dataclass(frozen=True)
 class ControlSnapshot:
-    """The rows of one version. ``other_rows``: rows that are no cuts, oldest first; ``cuts``: as
-    they were read; ``newer``: cuts that were written since; ``known_format``: the highest number of
-    a format that may be read."""
+    """The rows of one version. ``other_rows``: rows of other kinds, oldest first; ``cuts``: as they
+    were read; ``newer``: cuts that were written since; ``tables``: of the cuts; ``known_format``:
+    the highest number of a format that may be read; ``is_earlier``: whether an earlier version
+    wrote the cuts."""
 
     version: int = -1
     other_rows: tuple[Row, ...] = ()
     cuts: pa.Table = field(default_factory=lambda: pa.table({}))
     newer: tuple[Row, ...] = ()
+    tables: CutTables = field(default_factory=CutTables, repr=False)
     known_format: int = 0
     file: str = ""
-    _by_id: CutRows = field(default_factory=lambda: CutRows(pa.table({})), repr=False)
+    is_earlier: bool = False
 
     @classmethod
     def of(cls, version: int, rows: pa.Table, known_format: int, file: str) -> ControlSnapshot:
         """Return the snapshot of all rows of the table at ``version``. Raise FormatError if the
-        format of any is above ``known_format``."""
+        format of any is above ``known_format``, and TargetError as ``earlier_cuts.converted``."""
         formats.check_all(rows.column("detail"), known_format, "this target", file)
-        is_cut = pc.equal(rows.column("kind"), CUT)
-        other_rows = rows.filter(pc.invert(is_cut)).sort_by(_ORDER).to_pylist()
+        rows = with_all_columns(rows)
+        is_earlier = has_earlier(rows)
+        rows = converted(rows, file)
+        is_cut, is_table = (pc.equal(rows.column("kind"), kind) for kind in (CUT, CUT_TABLE))
+        others = rows.filter(pc.invert(pc.or_(is_cut, is_table))).select(COMMON)
         # In one piece: ``take`` on several chunks would join them each time.
-        cuts = rows.filter(is_cut).cast(_large(rows.schema)).combine_chunks()
-        plain = tuple(_plain(row, known_format) for row in other_rows)
-        return cls(version, plain, cuts, (), known_format, file, CutRows(cuts))
+        cuts = rows.filter(is_cut).select(_CUT_COLUMNS)
+        cuts = cuts.cast(_large(cuts.schema)).combine_chunks()
+        plain = tuple(_plain(row, known_format) for row in others.sort_by(_ORDER).to_pylist())
+        tables = CutTables.of(rows)
+        return cls(version, plain, cuts, (), tables, known_format, file, is_earlier)
 
     def with_newer(self, version: int, rows: pa.Table) -> ControlSnapshot:
         """Return the snapshot at a later ``version``, with the ``rows`` that were appended up to
-        it, as they are stored. Raise FormatError as ``of``."""
+        it, as they are stored, and without cuts of earlier versions. Raise FormatError as
+        ``of``."""
         formats.check_all(rows.column("detail"), self.known_format, "this target", self.file)
-        plain = [_plain(row, self.known_format) for row in rows.sort_by(_ORDER).to_pylist()]
-        return replace(self.followed_by(*plain), version=version)
+        plain = rows.filter(pc.not_equal(rows.column("kind"), CUT_TABLE)).sort_by(_ORDER)
+        columns = {CUT: _CUT_COLUMNS}
+        added = [
+            {name: row[name] for name in columns.get(row["kind"], COMMON)}
+            for row in (_plain(row, self.known_format) for row in plain.to_pylist())
+        ]
+        return replace(self.followed_by(added, rows), version=version)
 
-    def followed_by(self, *rows: Row) -> ControlSnapshot:
-        """Return the snapshot at the next version, which appends ``rows``."""
-        newer = (*self.newer, *(row for row in rows if row["kind"] == CUT))
+    def followed_by(
+        self, rows: Sequence[Row], stored: pa.Table, last: LastTables | None = None
+    ) -> ControlSnapshot:
+        """Return the snapshot at the next version, which appends ``rows``. ``stored``: the rows as
+        they are stored, with those of cuts' tables; ``last``: the tables at the last of the
+        cuts."""
+        cuts = [row for row in rows if row["kind"] == CUT]
         added = [row for row in rows if row["kind"] != CUT]
         other_rows = (*self.other_rows, *added)
         if added and self.other_rows and _by_time(added[0]) < _by_time(self.other_rows[-1]):
             other_rows = tuple(sorted(other_rows, key=_by_time))
-        return replace(self, version=self.version + 1, other_rows=other_rows, newer=newer)
+        tables = self.tables.followed_by(stored, last) if cuts else self.tables
+        newer = (*self.newer, *cuts)
+        return replace(
+            self, version=self.version + 1, other_rows=other_rows, newer=newer, tables=tables
+        )
 
     def rows(self, kind: str) -> list[Row]:
         """Return the rows of one kind, oldest first."""
@@ -80,22 +106,43 @@ class ControlSnapshot:
         return sorted([*rows, *self.newer], key=_by_time)
 
     def all_cuts(self) -> Iterator[Cut]:
-        """Return the cuts in the order of ``cut_rows``. Raise TargetError as ``cut_of``."""
-        return map(self._decoder().cut, self.cut_rows())
+        """Return the cuts in the order of ``cut_rows``."""
+        decoder = CutDecoder(self.tables)
+        return (decoder.cut(row, json.loads(row["detail"])) for row in self.cut_rows())
 
     def cut_of(self, row: Row) -> Cut:
-        """Return the cut of one of the rows. Raise TargetError if the row is encoded as differences
-        to a cut that is missing."""
-        return self._decoder().cut(row)
+        """Return the cut of one of the rows."""
+        return CutDecoder(self.tables).cut(row, json.loads(row["detail"]))
 
-    def _decoder(self) -> CutDecoder:
-        newer = {base_of(row["detail"])[0]: row["detail"] for row in self.newer}
-        return CutDecoder(lambda wanted: newer.get(wanted) or self._by_id.detail(wanted), self.file)
+    @cached_property
+    def last_tables(self) -> LastTables:
+        """Return the tables at the highest sequence number: the last cut that was written, or that
+        was before a pruned one."""
+        if self.tables.known_last is not None:
+            return self.tables.known_last
+        highest = max([self.tables.highest, *self._sequences])
+        return LastTables(highest, self.tables.at(highest))
+
+    @property
+    def _sequences(self) -> list[int]:
+        read = self.cuts.column("sequence").to_pylist() if self.cuts.num_rows else []
+        return [*read, *(row["sequence"] for row in self.newer)]
+
+    @cached_property
+    def shown_versions(self) -> frozenset[tuple[str, int]]:
+        """Return path and version of each table that a cut shows."""
+        rows = self.tables.shown(self._sequences)
+        columns = (rows.column(name).to_pylist() for name in ("path", "version"))
+        return frozenset(zip(*columns, strict=True))
+
+    def places_of(self, path: str) -> set[Place]:
+        """Return what identifies each cut that shows a table at ``path``."""
+        showing = self.tables.cuts_with(path, self._sequences)
+        return {_by_place(row) for row in self.cut_rows() if row["sequence"] in showing}
 
     def cut_rows(self, *, newest_first: bool = False) -> Iterator[Row]:
         """Return the cuts' rows by position, of two at one position the later one last; or in
-        reverse. A row has all tables, or those that differ from another cut. Only a few rows are
-        Python objects at a time: with a thousand tables all of them may be gigabytes."""
+        reverse. Only a few rows are Python objects at a time."""
         newer = sorted(self.newer, key=_by_place, reverse=newest_first)
         read = self._read_cuts("descending" if newest_first else "ascending")
         return heapq.merge(read, newer, key=_by_place, reverse=newest_first)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
-from json.encoder import encode_basestring_ascii as _quoted
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...config.renaming import SHARD, whole_of
 from ...errors import TargetError
 from .row_formats import format_of_cut, known_fields
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -30,14 +25,8 @@ class TableVersion:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> TableVersion:
-        """Return what ``text`` has encoded."""
+        """Return the table version that a cut's JSON has."""
         return cls(fields["path"], fields["version"], fields["metadata_id"], fields["position"])
-
-    @cached_property
-    def text(self) -> str:
-        """Return its JSON in a cut's row, cached: each of thousands of cuts names every table, and
-        few change."""
-        return json.dumps({field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -95,40 +84,32 @@ class Cut:
     begin: Mapping[str, Any] = field(default_factory=dict)
     """``source`` where that group begins, for a table that is created before it"""
 
-    def row_format(self, *, since: bool = False) -> int:
-        """Return the number of the format of its row. ``since``: the row is encoded as
-        differences."""
-        owners = [mark.owners for mark in self.quarantined.values()]
-        return format_of_cut(owners, self.prepared, since=since)
+    def nested_format(self) -> int:
+        """Return the number of the format of a row that contains ``to_detail``."""
+        return format_of_cut([mark.owners for mark in self.quarantined.values()], self.prepared)
 
     def to_detail(self) -> str:
-        """Return the detail of its row, with all tables."""
-        return self.detail({}, self.tables)
+        """Return the cut with all tables as JSON. A copy's row contains it."""
+        tables = {name: asdict(table) for name, table in self.tables.items()}
+        return json.dumps(self._fields({"tables": tables}))
 
-    def detail(
-        self,
-        head: Mapping[str, Any],
-        tables: Mapping[str, TableVersion],
-        gone: Sequence[str] = (),
-    ) -> str:
-        """Return the detail of its row with these ``tables`` only, after a ``head``, and with the
-        names of tables that are ``gone`` (``cut_encoding``)."""
-        before = json.dumps({**head, "log_id": self.log_id, "source": dict(self.source)})
-        tail: dict[str, Any] = {"gone": list(gone)} if gone else {}
+    def row_detail(self) -> str:
+        """Return the detail of its row: everything but the tables, which have rows of their own."""
+        return json.dumps(self._fields({}))
+
+    def _fields(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        fields: dict[str, Any] = {"log_id": self.log_id, "source": dict(self.source), **tables}
         if self.waiting:
-            tail["waiting"] = {name: asdict(reason) for name, reason in self.waiting.items()}
+            fields["waiting"] = {name: asdict(reason) for name, reason in self.waiting.items()}
         if self.quarantined:
             marks = {name: asdict(reason) for name, reason in self.quarantined.items()}
-            tail["quarantined"] = marks
-        tail |= {"counts": dict(self.counts or {}), "prepared": list(self.prepared)}
-        text = tables_text(tables)
-        return f'{before[:-1]}, "tables": {{{text}}}, {json.dumps(tail)[1:]}'
+            fields["quarantined"] = marks
+        return fields | {"counts": dict(self.counts or {}), "prepared": list(self.prepared)}
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cut:
-        """Return the cut of a row that has all tables."""
+        """Return the cut of ``to_detail``, in the ``detail`` of ``row``."""
         detail = json.loads(row["detail"])
-        assert "since" not in detail
         tables = {name: TableVersion.of(fields) for name, fields in detail["tables"].items()}
         return cls.with_tables(row, detail, tables)
 
@@ -136,8 +117,7 @@ class Cut:
     def with_tables(
         cls, row: Mapping[str, Any], detail: Mapping[str, Any], tables: Mapping[str, TableVersion]
     ) -> Cut:
-        """Return the cut of a row that shows ``tables``, whichever of them the row has itself;
-        ``detail``: the row's."""
+        """Return the cut of a row that shows ``tables``. ``detail``: the row's, decoded."""
         return cls(
             row["position"],
             row["gtid_executed"],
@@ -156,11 +136,6 @@ class Cut:
                 for name, reason in detail.get("quarantined", {}).items()
             },
         )
-
-
-def tables_text(tables: Mapping[str, TableVersion]) -> str:
-    """Return the JSON of tables in a row, without its braces."""
-    return ", ".join(f"{_quoted(name)}: {table.text}" for name, table in tables.items())
 
 
 def reader_tables(cut: Cut) -> Mapping[str, TableVersion]:

@@ -10,6 +10,7 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +18,30 @@ from .control_snapshot import CUT
 
 if TYPE_CHECKING:
     from .control_snapshot import ControlSnapshot
+    from .cut_tables import Tables
+
+
+@dataclass(frozen=True)
+class PendingRow:
+    """A row to write. ``detail``: its detail before the format's number is added; ``tables``: of a
+    cut."""
+
+    row: dict[str, Any]
+    detail: str
+    tables: Tables | None = None
 
 
 class PendingRows:
-    """Rows that the next commit writes. ``rows``: each with its detail before the format's number
-    is added. Not thread-safe: the caller holds the control table's lock."""
+    """Rows that the next commit writes. Not thread-safe: the caller holds the control table's
+    lock."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[dict[str, Any], str]] = []
+        self.rows: list[PendingRow] = []
         self._checks: list[Callable[[], object]] = []
 
-    def add(self, row: dict[str, Any], detail: str, check: Callable[[], object] = bool) -> None:
+    def add(self, row: PendingRow, check: Callable[[], object] = bool) -> None:
         """Add a row. ``check`` raises if the row must not follow the newest version."""
-        self.rows.append((row, detail))
+        self.rows.append(row)
         if check is not bool:
             self._checks.append(check)
 

@@ -18,16 +18,21 @@ if TYPE_CHECKING:
 FIRST = 1
 CHANNELS = 2
 """Format of rows that name tables of channels after the first."""
-SHARED = DIFFERENCES = 3
-"""Format of tables that several channels feed, and of cuts encoded as differences to another one.
-"""
+SHARED = 3
+"""Format of tables that several channels feed. Earlier versions also wrote it for cuts that they
+encoded as differences to another cut (``earlier_cuts``)."""
 SAFE = 4
 """Format of cuts with owners of files in the quarantine, or with files of prepared branches; of
 paths that are never given again, tables that were reset, statistics that were corrected, copies
 with tables that begin empty, and repairs that failed."""
-KNOWN_FORMAT = SAFE
+CUT_TABLES = 5
+"""Format of cuts whose tables are in rows of their own (``cut_tables``). The owner's row has it
+also, so an earlier version refuses a target even if no cut has been published."""
+KNOWN_FORMAT = CUT_TABLES
 
-_OF_KINDS = {"given": SAFE, "reset": SAFE, "statistics": SAFE}
+_OF_KINDS = {
+    "given": SAFE, "reset": SAFE, "statistics": SAFE, "owner": CUT_TABLES, "cut": CUT_TABLES,
+}  # fmt: skip
 
 
 def format_of(kind: str) -> int:
@@ -36,15 +41,10 @@ def format_of(kind: str) -> int:
     return _OF_KINDS.get(kind, FIRST)
 
 
-def format_of_cut(
-    owners: Iterable[object], prepared: Iterable[Mapping[str, Any]], *, since: bool
-) -> int:
-    """Return the number of the format of a cut's row. ``owners``: of each table in quarantine;
-    ``prepared``: XA branches; ``since``: whether the row is encoded as differences to another one.
-    """
-    if any(owners) or any("file" in branch for branch in prepared):
-        return SAFE
-    return DIFFERENCES if since else FIRST
+def format_of_cut(owners: Iterable[object], prepared: Iterable[Mapping[str, Any]]) -> int:
+    """Return the number of the format of a cut inside another row. ``owners``: of each table in
+    quarantine; ``prepared``: XA branches."""
+    return SAFE if any(owners) or any("file" in branch for branch in prepared) else FIRST
 
 
 def known_fields(of: type[DataclassInstance], detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,21 +54,39 @@ def known_fields(of: type[DataclassInstance], detail: Mapping[str, Any]) -> dict
     return {name: value for name, value in detail.items() if name in names}
 
 
+_FIRST_COLUMNS = [
+    ("kind", pa.string()),  # owner, history, table, cut, skip, xa; other modules add theirs
+    ("epoch", pa.int64()),
+    ("at", pa.timestamp("us", "UTC")),
+    ("position", pa.int64()),
+    ("gtid_executed", pa.string()),
+    ("detail", pa.string()),  # JSON
+]
 SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # owner, history, table, cut, skip, xa; other modules add theirs
-        ("epoch", pa.int64()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("position", pa.int64()),
-        ("gtid_executed", pa.string()),
-        ("detail", pa.string()),  # JSON
+        *_FIRST_COLUMNS,
+        ("sequence", pa.int64()),  # of a cut, and of the rows of its tables (cut_tables)
+        ("table_name", pa.string()),
+        ("path", pa.string()),
+        ("version", pa.int64()),
+        ("metadata_id", pa.string()),
     ]
 )
+COMMON = [name for name, _ in _FIRST_COLUMNS]
+"""names of the columns that all kinds have; earlier versions wrote only these"""
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Return rows as a table to write."""
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+
+
+def with_all_columns(rows: pa.Table) -> pa.Table:
+    """Return the rows, of this or an earlier version, with all columns of ``SCHEMA``."""
+    missing = [field for field in SCHEMA if field.name not in rows.column_names]
+    for field in missing:
+        rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows.select(SCHEMA.names)
 
 
 def row_content(row: Mapping[str, Any], detail: str) -> str:

@@ -9,7 +9,6 @@ tables before cuts are promised for longer.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from functools import partial
@@ -93,10 +92,9 @@ class PromisedVersions:
     def _read(self, control: Control) -> None:
         pinned_cuts = {pin.cut for pin in pins(control).values()}
         rows = control.snapshot()
-        for row in rows.cut_rows():
-            # A cut's tables are in its row, or in the row of its base cut, which is kept as well.
-            for version in json.loads(row["detail"])["tables"].values():
-                self.retained.setdefault(whole_of(version["path"]), set()).add(version["version"])
+        for path, version in rows.shown_versions:
+            self.retained.setdefault(whole_of(path), set()).add(version)
+        for row in rows.cut_rows() if pinned_cuts else ():
             if (row["position"], row["at"]) in pinned_cuts:
                 _add(self.pinned, rows.cut_of(row))
         position = standing(control)

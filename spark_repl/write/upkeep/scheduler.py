@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...config.renaming import whole_of
 from ...control.records.pruning import PruneBy
-from ...control.records.replaced_tables import CutPaths, gone_paths, remove_replaced
+from ...control.records.replaced_tables import gone_paths, remove_replaced
 from ...control.records.retention import Retention, recorded
 from ...delta.store.storage import is_gone
 from ...errors import SparkReplError
@@ -55,7 +55,6 @@ class UpkeepScheduler:
         self.tracking, self.target, self._clock = tracking, target, clock or WallClock()
         self._maintain, self._forget, self._lacks = maintain, forget, lacks
         self._retention = Retention.of(target)
-        self._shown_paths = CutPaths(tracking.control)
         self._extension = RetentionExtension(tracking, self._retention.longest)
         self._idle = IdleTables(tracking, target)
         self._pool = Pool(1, thread_name_prefix="upkeep")
@@ -161,15 +160,13 @@ class UpkeepScheduler:
             return self._changed.pop()
 
     def _gone_paths(self) -> set[str]:
-        return gone_paths(self.tracking.control, self.tracking.layout, self._shown_paths)
+        return gone_paths(self.tracking.control, self.tracking.layout)
 
     def _remove_replaced(self) -> None:
         """Remove tables that a copy has replaced, when the cuts that show them are gone."""
         if self.target.vacuum_hours:
             hours = self.target.cut_retention_hours
             tracking = self.tracking
-            for path in remove_replaced(
-                tracking.control, tracking.layout, hours, tracking.settle, self._shown_paths
-            ):
+            for path in remove_replaced(tracking.control, tracking.layout, hours, tracking.settle):
                 self._forget(path)
                 logger.info("%s was replaced by a copy, and is in no cut any more: removed", path)

@@ -34,7 +34,7 @@ ENDS = {
         "T/_delta_log/.*.tmp": f"{CLEANED}what_killed_commits_have_left_goes",
         "T/_delta_log/*#*": f"{CLEANED}what_killed_commits_have_left_goes",
         "T/_delta_log/_commit_*.json.tmp": f"{CLEANED}what_killed_commits_have_left_goes",
-        "_repl/control/*.parquet": f"{KINDS}as_many_tables_as_cuts_tell_by_what_has_changed"
+        "_repl/control/*.parquet": f"{KINDS}cuts_of_many_tables"
         f" {TIDYING}what_commits_that_failed_have_left_goes_behind_an_hour",
         "_repl/control/_delta_log/*": f"{TIDYING}what_was_replaced_goes_though_its_removal_is"
         "_forgotten",

@@ -11,6 +11,7 @@ import pytest
 
 from spark_repl import formats
 from spark_repl.control.table.control_snapshot import ControlSnapshot
+from spark_repl.control.table.row_formats import SCHEMA
 from spark_repl.errors import FormatError
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,7 +19,8 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 def row(kind: str, number: int, position: int = 0, form: int = 1) -> dict[str, Any]:
     return {
-        "kind": kind, "epoch": 1, "at": BEGIN + timedelta(seconds=number), "position": position,
+        "kind": kind, "sequence": number if kind == "cut" else None, "epoch": 1,
+        "at": BEGIN + timedelta(seconds=number), "position": position,
         "gtid_executed": "u:1", "detail": formats.stamp(f'{{"number": {number}}}', form),
     }  # fmt: skip
 
@@ -44,7 +46,9 @@ def test_rows_in_their_order():
     rows = held(row("cut", 5, 9), row("skip", 3), row("cut", 4, 8), row("skip", 1))
     assert [number(one) for one in rows.rows("skip")] == ['{"number": 1}', '{"number": 3}']
     assert [one["position"] for one in rows.rows("cut")] == [8, 9]
-    later = rows.followed_by({**row("cut", 6, 9), "detail": "{}"}).followed_by(row("skip", 2))
+    no_tables = SCHEMA.empty_table()
+    later = rows.followed_by([{**row("cut", 6, 9), "detail": "{}"}], no_tables)
+    later = later.followed_by([row("skip", 2)], no_tables)
     assert (later.version, later.cut_count) == (5, 3)
     assert number(later.last_cut()) == "{}"  # of two at one place the later
     assert [one["at"].second for one in later.rows("skip")] == [1, 2, 3]
@@ -62,7 +66,8 @@ def test_cuts_in_the_order_of_the_log(newer):
     table = pa.concat_tables([pa.Table.from_pylist([one]) for one in written[newer:]])
     rows = ControlSnapshot.of(3, table, 1, "control")
     for one in written[:newer]:
-        rows = rows.followed_by({**one, "detail": formats.unstamp(one["detail"], 1, "control")})
+        plain = {**one, "detail": formats.unstamp(one["detail"], 1, "control")}
+        rows = rows.followed_by([plain], SCHEMA.empty_table())
     found = list(rows.cut_rows())
     assert [(one["position"], (one["at"] - BEGIN).seconds) for one in found] == sorted(places)
     assert {number(one) for one in found} == {f'{{"number": {at}}}' for _, at in places}

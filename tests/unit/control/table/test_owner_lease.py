@@ -281,7 +281,7 @@ control.claim()
 print("claimed", flush=True)
 for line in sys.stdin:
     try:
-        control.write("cut")
+        control.write("test")
         print("written", flush=True)
     except FencedError as error:
         print("fenced", flush=True)

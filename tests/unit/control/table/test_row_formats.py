@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import write_deltalake
 
 from spark_repl.control.records.copies import Copy, record_copy
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
@@ -18,16 +20,15 @@ from spark_repl.control.records.replaced_tables import gone_paths
 from spark_repl.control.records.retention import Retention
 from spark_repl.control.records.table_notes import record_checked
 from spark_repl.control.records.table_paths import RESET, announce
-from spark_repl.control.table import control as module
 from spark_repl.control.table import control_rows, row_formats
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, InQuarantine, TableVersion, Waiting
 from spark_repl.control.table.given_paths import KIND as GIVEN
 from spark_repl.control.table.layout import Layout
+from spark_repl.control.table.row_formats import rows_table
 from spark_repl.errors import FormatError
 from spark_repl.gtid import GtidSet
 
-TABLES = {f"t.a{number}": TableVersion(f"t/a{number}", 1, "", 1) for number in range(60)}
 CUT = Cut(1, "", "log", {}, {"t.a": TableVersion("t/a", 1, "", 1)}, counts={})
 MARK = InQuarantine("broken", "1", 2, 300)
 OWNED = replace(MARK, owners=((1, 2, 300),))
@@ -48,64 +49,68 @@ def control(layout: Layout) -> Control:
     return control
 
 
-def read_by_3(control: Control, monkeypatch: pytest.MonkeyPatch) -> Control:
-    """The control table as a version reads it that knows format 3, and those before."""
-    monkeypatch.setattr(control_rows, "KNOWN_FORMAT", 3)
-    monkeypatch.setattr(module, "KNOWN_FORMAT", 3)
-    return Control(control.path)
+def numbers_of(control: Control, kind: str) -> set[int]:
+    rows = control._rows_of(control._open()).to_pylist()
+    return {json.loads(row["detail"])["format"] for row in rows if row["kind"] == kind}
 
 
 def reset(control: Control) -> None:
     control.begin_again(("owner",), {RESET: '{"paths": ["t/a"]}', GIVEN: '{"paths": {"t/b": 2}}'})
 
 
-def told(control: Control) -> None:
-    control.publish(replace(CUT, tables=TABLES))
-    control.publish(replace(CUT, position=2, tables=TABLES, quarantined={"t.a1": OWNED}))
-
-
-MISREAD: dict[str, Callable[[Control], None]] = {
-    "quarantine": lambda c: c.publish(replace(CUT, quarantined={"t.a": OWNED})),
-    "xa": lambda c: c.publish(replace(CUT, prepared=({**BRANCH, "file": "1-1.events"},))),
-    "told": told,
-    "reset": reset,
-    "statistics": lambda c: record_checked(c, {"t/a": 1}),
-    "without history": lambda c: record_copy(c, replace(COPY, without_rows=("t.a",))),
-    "copy": lambda c: record_copy(
-        c, replace(COPY, behind=replace(CUT, quarantined={"t.a": OWNED}))
+MISREAD: dict[str, tuple[str, Callable[[Control], None]]] = {
+    "reset": (RESET, reset),
+    "given": (GIVEN, reset),
+    "statistics": ("statistics", lambda c: record_checked(c, {"t/a": 1})),
+    "copy that begins empty": (
+        "copy", lambda c: record_copy(c, replace(COPY, without_rows=("t.a",)))
     ),
-    "repair": lambda c: record_repair(c, RepairResult("1", "t.a", 1, failed="too long")),
+    "copy with owners": ("copy", lambda c: record_copy(
+        c, replace(COPY, behind=replace(CUT, quarantined={"t.a": OWNED}))
+    )),
+    "copy with files of branches": ("copy", lambda c: record_copy(
+        c, replace(COPY, behind=replace(CUT, prepared=({**BRANCH, "file": "1-1.events"},)))
+    )),
+    "repair": (
+        "repair", lambda c: record_repair(c, RepairResult("1", "t.a", 1, failed="too long"))
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MISREAD)
-def test_an_earlier_version_refuses_what_it_would_misread(
-    control: Control, monkeypatch: pytest.MonkeyPatch, name: str
+def test_rows_that_an_earlier_version_would_misread_have_a_higher_number(
+    control: Control, name: str
 ) -> None:
-    MISREAD[name](control)
+    kind, write = MISREAD[name]
+    write(control)
     assert Control(control.path).snapshot()
-    with pytest.raises(FormatError, match=r"format 4; this version, .*, knows format 3"):
-        read_by_3(control, monkeypatch).snapshot()
+    assert numbers_of(control, kind) == {4}
 
 
-def test_an_earlier_version_reads_what_is_as_it_was(
-    control: Control, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    control.publish(replace(CUT, quarantined={"t.a": MARK}, prepared=(BRANCH,)))
-    record_copy(control, COPY)
+def test_other_rows_keep_the_first_number(control: Control) -> None:
+    record_copy(control, replace(COPY, behind=replace(CUT, quarantined={"t.a": MARK})))
     record_repair(control, RepairResult("1", "t.a", 1, refused="no key"))
     announce(control, "t.a", "t/a", 1, "1")
-    (cut,) = read_by_3(control, monkeypatch).cuts()
-    assert cut.quarantined == {"t.a": MARK} and cut.prepared == (BRANCH,)
+    for kind in ("copy", "repair", "table"):
+        assert numbers_of(control, kind) == {1}
 
 
-def test_a_number_stays_when_rows_are_pruned(
-    control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("publish", [False, True])
+def test_an_earlier_version_refuses_a_target_that_this_one_has_claimed(
+    control: Control, monkeypatch: pytest.MonkeyPatch, publish: bool
 ) -> None:
-    """A cut that is told anew, and paths that are noted together."""
+    """It would read cuts without tables."""
+    if publish:
+        control.publish(CUT)
+    monkeypatch.setattr(control_rows, "KNOWN_FORMAT", 4)
+    with pytest.raises(FormatError, match=r"format 5; this version, .*, knows format 4"):
+        Control(control.path).snapshot()
+
+
+def test_a_number_stays_when_rows_are_pruned(control: Control, layout: Layout) -> None:
+    """A cut, and paths that are noted together."""
     for at in range(1, 4):
-        marks = {"t.a1": OWNED} if at == 3 else {}
-        control.publish(replace(CUT, position=at, tables=TABLES, quarantined=marks))
+        control.publish(replace(CUT, position=at))
     announce(control, "t.gone", "t/gone", 1, "1")
     control.prune(
         PruneBy(SHORT),
@@ -113,13 +118,7 @@ def test_a_number_stays_when_rows_are_pruned(
         lambda: gone_paths(control, layout),
         due=True,
     )
-    numbers = {
-        (row["kind"], json.loads(row["detail"])["format"])
-        for row in control._rows_of(control._open()).to_pylist()
-    }
-    assert ("cut", 4) in numbers and (GIVEN, 4) in numbers
-    with pytest.raises(FormatError, match="format 4"):
-        read_by_3(control, monkeypatch).snapshot()
+    assert (numbers_of(control, "cut"), numbers_of(control, GIVEN)) == ({5}, {4})
 
 
 def test_fields_of_a_later_version_under_the_same_number_are_ignored(control: Control) -> None:
@@ -128,9 +127,10 @@ def test_fields_of_a_later_version_under_the_same_number_are_ignored(control: Co
     record_repair(control, RepairResult("1", "t.a", 1))
     row = control.rows("cut")[-1]
     detail = json.loads(row["detail"])
-    for fields in (detail["tables"]["t.a"], detail["quarantined"]["t.a"], detail["waiting"]["t.b"]):
+    for fields in (detail["quarantined"]["t.a"], detail["waiting"]["t.b"]):
         fields["later"] = 1
-    control.write("cut", position=1, detail=json.dumps(detail))
+    later = {**row, "detail": json.dumps(detail), "at": row["at"] + timedelta(1)}
+    write_deltalake(control.path, rows_table([later]), mode="append")
     repair = {**asdict(RepairResult("2", "t.a", 1)), "later": 1}
     control.write("repair", detail=json.dumps(repair))
     control.write("retention", detail=json.dumps({**asdict(SHORT), "later": 1}))
