@@ -76,7 +76,7 @@ def test_a_lost_disk_of_a_driver(make_server: MakeServer, tmp_path: Path) -> Non
     server = make_server()
     config = config_for(
         server, tmp_path, relay__archive=str(tmp_path / "archive"), relay__archive_after_s=1,
-        relay__segment_size_bytes=1_000_000, target__state_path=str(tmp_path / "state"),
+        relay__segment_size_bytes=100_000, target__state_path=str(tmp_path / "state"),
     )  # fmt: skip
     _check_lost_disk(server, config, tmp_path)
 
@@ -88,7 +88,7 @@ def test_a_lost_disk_with_a_target_on_s3(
     """Without ``relay.archive``: it is below the target."""
     server = make_server()
     config = config_for(
-        server, tmp_path, relay__archive_after_s=1, relay__segment_size_bytes=1_000_000,
+        server, tmp_path, relay__archive_after_s=1, relay__segment_size_bytes=100_000,
         target__path=f"s3://{BUCKET}/lake", target__state_path=str(tmp_path / "state"),
     )  # fmt: skip
     with s3_server() as environment:

@@ -15,10 +15,14 @@ from pyspark.sql import SparkSession
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
 from spark_repl.errors import RowError, SetupError
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.runtime.starting_session import starting
 from tests.spark.lab import assert_applied_once, assert_rows
 from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.dump_stream import receive
 from tests.support.local_delta import cuts
+from tests.support.relay_reader import receive_into
 from tests.support.wait_until import wait_until
 
 A = Table("a")
@@ -81,6 +85,29 @@ def test_groups_after_the_first_batch_are_left_to_the_stream(spark, tmp_path):
         wait_until(lambda: replica.counters.transactions == 41)
     assert errors == []
     assert_rows(spark, target, A, [(number, "x" * 30) for number in range(40)])
+    assert_applied_once(target)
+
+
+def test_a_purge_spares_the_place_where_the_stream_begins(spark, tmp_path):
+    """Found: the tables had passed it before the stream had begun, and the purge removed it."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    for number in range(30):
+        log.transaction(insert(A, (number, "x" * 30)))
+    folder = receive_into(tmp_path / "relay", log)
+    config = Config().override({"relay.path": str(folder), "target.path": str(target)})
+    session: Future[SparkSession] = Future()
+    with Replica(session, config) as replica, following(replica) as errors:
+        wait_until(lambda: replica.counters.transactions == 31)
+        purged = purge(folder, 100).files
+        assert purged == ()
+        session.set_result(spark)
+        wait_until(lambda: len(purge(folder, 100).files) > 5, 60)
+        log.transaction(insert(A, (30, "x" * 30)))
+        with RelayWriter(folder, 4711, Limits(700, 0)) as writer:
+            receive(writer, sorted(log.folder.iterdir()))
+        wait_until(lambda: replica.counters.transactions == 32)
+    assert errors == []
     assert_applied_once(target)
 
 

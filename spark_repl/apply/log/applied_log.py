@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,15 @@ class AppliedLog:
                 self._lease.hold(self.view.relay, number)
             except FileNotFoundError:
                 read_while_purged(self.path, see)
+
+    def lease_at(self, position: int) -> Lease:
+        """Return a lease of its own on the file of this packed position, while ``hold`` moves on.
+        Of a file that is purged it holds none."""
+        relay, lease = self.view.relay, Lease()
+        number = min((position >> OFFSET_BITS) - self.base, relay.files[-1].number)
+        with suppress(FileNotFoundError):
+            lease.hold(relay, number)
+        return lease
 
     def close(self) -> None:
         self._lease.release()

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from ...crash_points import reach
 from ...errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ...position import START, RelayPosition
+from ...relay.lease import Lease
 from ...relay.stream_place import StreamPlace
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
@@ -81,6 +82,7 @@ class RelayStream:
         self._listener = listener
         self._batching, self._channel = threading.Lock(), channel_here()
         self._error: BaseException | None = None
+        self._first = Lease()  # of the place where a stream begins, until its first batch is done
         self._stopped, self._follows = threading.Event(), False
 
     def run(self, *, follow: bool) -> None:
@@ -154,7 +156,11 @@ class RelayStream:
             return reader.load()
 
     def _once(self, follow: bool) -> None:
-        with Pool(1, "first batch") as beside:
+        mark = self._coordinator.mark.position
+        resumes = resume_offset(self._checkpoint)
+        # The tables may pass this place before the stream has read it, and a purge goes by them.
+        first = self._applied.lease_at(mark if resumes is None else min(mark, resumes))
+        with first as self._first, Pool(1, "first batch") as beside:
             beside.submit(self._apply_logged)
             self._stream(built(self._spark), follow)
 
@@ -207,6 +213,7 @@ class RelayStream:
                 raise StoppedBetweenGroups
             try:
                 self._apply(frame)
+                self._first.release()
             except StoppedBetweenGroups:
                 raise
             except BaseException as error:
