@@ -1,6 +1,6 @@
 # Databricks notebook source
 # COMMAND ----------
-# The folders of the log and of the tables. Both must be on storage that all workers mount.
+# The folders of the log and of the tables. On a cluster all workers have to mount both.
 from spark_repl import Config, Replica, build_session, cut
 
 config = Config().override({
