@@ -36,7 +36,7 @@ _BEGINS = {
 }  # fmt: skip
 """columns of mode history -> properties of the transaction that begins or ends the version"""
 _ENDS = ("valid_to_gtid", "valid_to_time", "valid_to_position", "current")
-"""columns that are filled when a group's versions are put in sequence (``write.versions``)"""
+"""columns that ``write.rows.scd2_history`` fills when it puts a group's versions in sequence"""
 _MOMENT = pa.timestamp("us", "UTC")
 _NAMES = ("position", "commit_time", "gno", "uuid", "tag")
 

@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.group.failures import Failures
+from spark_repl.apply.group.failure_report import FailureReport
 from spark_repl.errors import DecodeError, HistoryError, LogError, RowError, TargetError
 from spark_repl.observe.reports.applier_status import ApplierStatus
 from spark_repl.observe.reports.worker_status import APPLYING, STAGING
@@ -153,7 +153,7 @@ def test_an_error_names_a_transaction_only_if_it_is_known_which(count, position)
     applied, control = MagicMock(), MagicMock()
     control.named = lambda error: error
     applied.placed = lambda error, record: setattr(error, "gtid", "known")
-    failures = Failures(applied, control, MagicMock(), MagicMock())
+    failures = FailureReport(applied, control, MagicMock(), MagicMock())
     for error in (DecodeError("damage", position=position), LogError("damage", position=position)):
         found = failures.named(error, one)
         assert (found.gtid == "known") == (count == 1 or position is not None)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_repl
-from spark_repl.apply.stream.stream import resume_offset
+from spark_repl.apply.stream.stream_checkpoint import resume_offset
 from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError, LogError, TargetError
 from spark_repl.position import RelayPosition

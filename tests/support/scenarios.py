@@ -224,7 +224,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     54: ("rpl_gtid_only_relay_log_recovery", (
         f"{_HISTORY}::test_checkpoint_is_only_a_hint",
-        "unit/apply/stream/test_stream_places.py"
+        "unit/apply/stream/test_stream_checkpoint.py"
         "::test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop",
     )),
     55: ("rpl_trx_boundary_parser_relay_log_recovery", (

@@ -23,7 +23,7 @@ from ...schedule.group import Group, Records, StagedGroup
 from .cascading import Cascading
 from .commit_order import CommitOrder, StrictOrder
 from .cut_publisher import CutPublisher
-from .failures import Failures
+from .failure_report import FailureReport
 from .group_committer import Dispatched, GroupCommitter, RetryingWriter
 from .group_reader import GroupReader
 from .low_water_mark import LowWaterMark
@@ -89,7 +89,7 @@ class Pipeline:
         self._committer = GroupCommitter(
             rows, self._strategy, statements, self.cuts, self._order, self.xa, status, retries
         )
-        self._failures = Failures(applied, tracking.control, self.cuts, status)
+        self._failures = FailureReport(applied, tracking.control, self.cuts, status)
         self._faults: list[SparkReplError] = []  # errors that have stopped groups of rows
         self.groups_max = self._strategy.groups_max
         self._entering = Pool(1, thread_name_prefix="staged")

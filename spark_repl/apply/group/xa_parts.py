@@ -24,7 +24,7 @@ from ...relay.split_transactions import Piece, is_split, pieces_of, size_of
 from ...schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ...schedule.group import XA_PARTS, Records
 from ...tables.case_folding import fold
-from .failures import said
+from .failure_report import said
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut

@@ -48,7 +48,8 @@ from ..group.gaps import Gaps
 from ..group.pipeline import Pipeline
 from ..group.stager import Stager
 from ..statements.statements import Statements
-from ..stream.stream import RelayStream, StreamListener, resume_offset
+from ..stream.stream import RelayStream, StreamListener
+from ..stream.stream_checkpoint import resume_offset
 from .applier import RunningApplier
 from .quarantine_replay import QuarantineReplay
 from .repair_rows import RowRepairs

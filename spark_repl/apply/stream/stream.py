@@ -1,16 +1,11 @@
 """Stream: Spark's structured stream over the log, one batch of transactions after the other.
 
-``StreamListener`` passes Spark's progress of the batches to the status and the metrics. Spark's
-checkpoint is a hint: ``resume_offset`` reads where a stream resumes by it, and ``forget_foreign``
-removes a checkpoint that belongs to another log.
+``StreamListener`` passes Spark's progress of the batches to the status and the metrics.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
 import threading
 import uuid
 from contextlib import suppress
@@ -25,7 +20,6 @@ from ...crash_points import reach
 from ...errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ...position import START, RelayPosition
 from ...relay.lease import Lease
-from ...relay.stream_place import StreamPlace
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.spark_release import ADMITS
@@ -33,6 +27,7 @@ from ...runtime.starting_session import Session, built
 from ...runtime.threads import Pool, channel_here, under_channel
 from ...runtime.workers import disk_of, use_pool
 from .spark_source import MySQLRelaySource
+from .stream_checkpoint import forget_foreign, resume_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +36,6 @@ if TYPE_CHECKING:
 
     from ...config import Config
     from ...observe.reports.applier_status import ApplierStatus
-    from ...relay.log import RelayLog
     from ..group.coordinator import Coordinator
     from ..log.applied_log import AppliedLog
 
@@ -361,46 +355,3 @@ class StreamListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:
         pass
-
-
-def resume_offset(checkpoint: str) -> int | None:
-    """Return the packed position after which a stream with this checkpoint resumes, or None."""
-    place = _last_place(checkpoint, "commits")
-    return None if place is None else place.position
-
-
-def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
-    """Remove a checkpoint that doesn't resume up to ``high`` in this log. It may belong to another
-    history, so that it does not apply to this log. Or its last batch has begun and is not recorded
-    as done, in a part of the log that was purged since. The tables have all earlier
-    transactions."""
-    places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
-    try:
-        for place in filter(None, places):
-            place.check(log, base)
-        if places[0] is not None and places[0].position > high:
-            shutil.rmtree(checkpoint)
-    except LogError:
-        shutil.rmtree(checkpoint)
-
-
-def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
-    """Return the end of the last batch that is recorded as done (``commits``) or as begun
-    (``offsets``)."""
-    numbers = _numbers(os.path.join(checkpoint, folder))
-    if not numbers:
-        return None
-    path = os.path.join(checkpoint, "offsets", str(max(numbers)))
-    try:
-        with open(path, encoding="utf-8") as lines:
-            offset: Any = json.loads(lines.read().splitlines()[-1])
-        return StreamPlace.of(offset)
-    except (OSError, ValueError, KeyError, IndexError):
-        return None  # a damaged checkpoint: Spark reports it when the stream starts
-
-
-def _numbers(folder: str) -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
-    except FileNotFoundError:
-        return []

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.apply.stream.spark_source import MySQLRelayReader
-from spark_repl.apply.stream.stream import forget_foreign
+from spark_repl.apply.stream.stream_checkpoint import forget_foreign
 from spark_repl.errors import ConfigError, LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
 from spark_repl.receiver.purge import purge

@@ -1,4 +1,4 @@
-"""Failures: completes an error that has stopped a group, and reports it in the status.
+"""FailureReport: completes an error that has stopped a group, and reports it in the status.
 
 The error gets the worker, transaction, file, position and table, and the tables that are ahead of
 the last cut. The status gets the workers whose transactions failed or were turned away.
@@ -39,7 +39,7 @@ def said(applied: AppliedLog, record: Any) -> str:
     return f"transaction '{gtid_name(record)}' at relay log {file}, end_log_pos {offset}"
 
 
-class Failures:
+class FailureReport:
     """The failures of one applier's groups. Any thread may call it."""
 
     def __init__(

@@ -1,0 +1,60 @@
+"""Spark's checkpoint of a stream is a hint: where a stream resumes by it, and when it does not
+count. The tables' own positions decide.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from ...errors import LogError
+from ...relay.stream_place import StreamPlace
+
+if TYPE_CHECKING:
+    from ...relay.log import RelayLog
+
+
+def resume_offset(checkpoint: str) -> int | None:
+    """Return the packed position after which a stream with this checkpoint resumes, or None."""
+    place = _last_place(checkpoint, "commits")
+    return None if place is None else place.position
+
+
+def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
+    """Remove a checkpoint that doesn't resume up to ``high`` in this log. It may belong to another
+    history, so that it does not apply to this log. Or its last batch has begun and is not recorded
+    as done, in a part of the log that was purged since. The tables have all earlier
+    transactions."""
+    places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
+    try:
+        for place in filter(None, places):
+            place.check(log, base)
+        if places[0] is not None and places[0].position > high:
+            shutil.rmtree(checkpoint)
+    except LogError:
+        shutil.rmtree(checkpoint)
+
+
+def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
+    """Return the end of the last batch that is recorded as done (``commits``) or as begun
+    (``offsets``)."""
+    numbers = _numbers(os.path.join(checkpoint, folder))
+    if not numbers:
+        return None
+    path = os.path.join(checkpoint, "offsets", str(max(numbers)))
+    try:
+        with open(path, encoding="utf-8") as lines:
+            offset: Any = json.loads(lines.read().splitlines()[-1])
+        return StreamPlace.of(offset)
+    except (OSError, ValueError, KeyError, IndexError):
+        return None  # a damaged checkpoint: Spark reports it when the stream starts
+
+
+def _numbers(folder: str) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
+    except FileNotFoundError:
+        return []
