@@ -73,7 +73,7 @@ ROOMS: dict[str, Room] = {
     "coordination": Room(
         ("apply/group/coordinator.py", "apply/group/stager.py", "apply/group/commit_order.py",
          "apply/group/group_reader.py",
-         "apply/stream/stream.py", "apply/group/xa_parts.py",
+         "apply/stream/stream.py", "apply/stream/stream_checkpoint.py", "apply/group/xa_parts.py",
          "schedule/skipped_records.py"),
         ("unit/schedule/test_until.py", "unit/apply/group/test_commit_order.py",
          "unit/apply/stream/test_stream_checkpoint.py", "applier/test_gaps.py",
