@@ -21,7 +21,8 @@ OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
 VACUUM = {"control.table.control", "write.upkeep.table_maintenance"}
 """a dry run of delta-rs, and a caller of ``delta.vacuum``, which removes by a ``Remover``"""
 STATE = {
-    "apply.group.staging_folder", "apply.stream.stream", "apply.stream.stream_checkpoint", "control.table.owner",
+    "apply.group.staging_folder", "apply.stream.stream",
+    "apply.stream.stream_checkpoint", "control.table.owner",
     "control.records.replaced_tables", "control.records.channel_reset",
     "control.transaction_files.xa_store", "copy.recopy", "copy.repairer",
     "observe.reports.applier_status", "observe.reports.run_report",
