@@ -1,15 +1,15 @@
 """Archiver: copies what the receiver has published into the relay log's archive.
 
-It is a thread of the receiver's process. The receiver never waits for it: the archiver reads the
-published end and the list of files as any reader does. It holds one chunk in memory, and repeats
-what fails until it succeeds.
+The archiver is a thread of the receiver's process. Receiving never waits for it: it reads the
+published end and the list of files as any reader does. It holds one chunk in memory, and retries
+until it succeeds.
 
-1. Only published bytes are archived, in the log's order. A file's chunks are contiguous from 0.
-2. A chunk's object is written if absent, and recorded beside the log file after that. If the name
-   exists, an earlier attempt wrote it: the archiver compares the bytes and records them.
+1. It archives only published bytes, in the log's order. A file's chunks are contiguous from 0.
+2. It writes a chunk's object if the name is free, and then records it beside the log file. If the
+   name exists, an earlier attempt wrote the object: it compares the bytes and records them.
 3. The archive has the files of the local log. After a purge has removed a file locally, this
-   thread removes it from the archive. Nothing else does.
-4. Earlier generations of the same target are removed after this one has all that was restored.
+   thread removes the file from the archive. No other thread or process does.
+4. It removes earlier generations of the same target after this one has all that was restored.
 """
 
 from __future__ import annotations
@@ -50,16 +50,18 @@ logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_S, _WAIT_MAX_S = 0.5, 60.0
 _POLL_S = 0.1
-"""between looks at the published end, which takes less than a millisecond"""
+"""seconds between looks at the published end; a look takes less than a millisecond"""
 _FLUSH_S = 10.0
-"""how long the end of a receiver waits for the rest of its log to be archived"""
+"""seconds that the receiver's end waits until the rest of its log is archived"""
 _RECORD = re.compile(r"relay\.(\d{6,})" + re.escape(SUFFIX))
 
 
 class Archiver:
-    """A context manager around the receiver's run. ``chunk_bytes``: size of the largest object;
-    ``after_s``: seconds after which a smaller one is written. ``target``: the target's URI or
-    path."""
+    """Copies a relay log into its archive: a context manager around the receiver's run.
+
+    ``chunk_bytes``: size of the largest object. ``after_s``: seconds after which a smaller object
+    is written. ``target``: the target's URI or path.
+    """
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class Archiver:
         self.folder, self.archive, self.target = folder, archive, target
         self._chunk_bytes, self._after_s, self._clock = chunk_bytes, after_s, clock
         self.archived: End | None = None
-        """up to where the archive has the log without a gap"""
+        """the place up to which the archive has the log without a gap"""
         self.error, self._failed_at = "", 0.0
         self._log_id, self._generation = "", 0
         self._records = dict[int, tuple[int, bool]]()  # file number -> archived end, is sealed
@@ -129,7 +131,7 @@ class Archiver:
         self._attempt()
 
     def _attempt(self) -> bool:
-        """Take one turn. Return False, and record the error, if it failed."""
+        """Run one turn. If it fails, record the error and return False."""
         try:
             self.turn()
         except (OSError, SparkReplError) as error:
@@ -161,7 +163,7 @@ class Archiver:
         self._remove_earlier()
 
     def _begin(self, files: FileList) -> None:
-        """Claim a generation for the log, or find the one it has."""
+        """Find the generation of the log, or claim one."""
         restored = restored_to(self.folder, files.log_id)
         self._note = LogNote(files.log_id, self.target, restored)
         self._generation = self.archive.begin(self._note)
@@ -176,7 +178,7 @@ class Archiver:
         self._log_id = files.log_id
 
     def _is_replaced(self, log: ArchivedLog) -> bool:
-        """Return whether this log takes the place of an earlier one."""
+        """Return whether this process's log replaces an earlier ``log`` of the archive."""
         if log.generation >= self._generation:
             return False
         try:
@@ -185,8 +187,8 @@ class Archiver:
             return True
 
     def _archive_file(self, number: int, published: End) -> bool:
-        """Archive the chunks of one file that are due. Return whether all its published bytes are
-        archived, so that the next file may follow."""
+        """Archive the chunks of one file that are due. Return whether the archive has all its
+        published bytes, so that the next file may follow."""
         is_sealed = number < published.position.file_no
         end, noted = self._records.get(number, (0, False))
         if noted:
@@ -232,7 +234,8 @@ class Archiver:
         return True
 
     def _recorded(self, number: int) -> tuple[int, bool]:
-        """Return the archived end of a file, and whether it is sealed; begin its record."""
+        """Return the archived end of a file, and whether the file is sealed. Write a record without
+        a damaged line, or an empty one if the record is of another log or archive."""
         if number not in self._records:
             objects = self.archive.file_folder(self._generation, number)
             record = read_record(self.folder, number)
@@ -243,7 +246,8 @@ class Archiver:
         return self._records[number]
 
     def _is_due(self, number: int, end: int, size: int) -> bool:
-        """Return whether the open file's next chunk is large or old enough, or waited for."""
+        """Return whether the open file's next chunk is large or old enough, or an acknowledgement
+        or the receiver's end waits for it."""
         if self._unarchived_since is None:
             self._unarchived_since = self._clock()
         wanted = self._wanted is not None and RelayPosition(number, end) < self._wanted
@@ -254,8 +258,8 @@ class Archiver:
         return self._deadline is not None and self._clock() > self._deadline
 
     def _put(self, fd: int, number: int, begin: int, end: int, size: int) -> ArchivedChunk:
-        """Write a chunk, and return it. If an earlier attempt has written a longer or shorter one
-        there, return that."""
+        """Write a chunk, and return it. If an earlier attempt has written a chunk of another length
+        at this place, return that chunk. Raise LogError if its bytes differ from the log's."""
         uri = chunk_uri(self.archive.file_folder(self._generation, number), begin)
         data = os.pread(fd, end - begin, begin)
         assert len(data) == end - begin
@@ -273,7 +277,8 @@ class Archiver:
         return ArchivedChunk(begin, end, uri)
 
     def _remove_purged(self, first: int) -> None:
-        """Remove from the archive the files that were purged locally."""
+        """Remove the files that were purged locally from the archive. ``first``: the number of the
+        local log's first file."""
         if first == self._removed_to:
             return
         for path in sorted(self.folder.glob(f"*{SUFFIX}")):

@@ -1,9 +1,9 @@
-"""A relay log that is restored from its archive, after the disk with its folder was lost.
+"""Restored log: a relay log from its archive, after the disk with the log's folder was lost.
 
-The restored log has the archived files that the target still needs, under their numbers and a new
-log id. Bytes that were published after the archived end are lost, so positions of the old log have
-no meaning. GTIDs, or the source's file and position, show what the target has. The receiver then
-continues at the source after the restored log's end.
+The restored log has the archived files that the target still needs, with their old numbers and a
+new log id. Bytes that were published after the archived end are lost, so positions of the old log
+have no meaning. GTIDs, or the source's file and position, show what the target has. The receiver
+then continues at the source after the restored log's end.
 
 Until the log is whole, the folder has a mark (``recovery.RESTORING``). A start that finds the mark
 removes the files and restores them again.
@@ -73,10 +73,11 @@ def restore(
     place: Place | None = None,
 ) -> bool:
     """Restore the archived log that ``target`` still needs, if the folder has no usable log. Return
-    whether there is a restored log now.
+    whether the folder has a restored log now.
 
-    ``executed``: what the target has; None: GTIDs do not count, and the target has the source's log
-    up to ``place``. Raise OSError and TargetError for the archive, LogError for the folder.
+    ``executed``: the target's transactions. If it is None, GTIDs do not count, and the target has
+    the source's log up to ``place``. Raise OSError and TargetError for the archive, LogError for
+    the folder.
     """
     make_private_folder(folder)
     with writing(folder):
@@ -131,7 +132,8 @@ def _newest(archive: RelayArchive, target: str) -> ArchivedLog | None:
 
 
 def _first_needed(log: ArchivedLog, executed: GtidSet | None, place: Place | None) -> int | None:
-    """Return the number of the file after whose beginning the target continues; None: none."""
+    """Return the number of the last file that begins at or before the target's place; None if there
+    is none."""
     for file in reversed(log.files):
         head, begin = _read_head(file)
         if executed is not None:
@@ -143,7 +145,7 @@ def _first_needed(log: ArchivedLog, executed: GtidSet | None, place: Place | Non
 
 
 def _is_before(begin: Place, place: Place) -> bool:
-    """Return whether a place of the source is at or before another one of the same log."""
+    """Return whether ``begin`` is at or before ``place``, in the same log of the source."""
     (stem, number), (other_stem, other_number) = split_name(begin[0]), split_name(place[0])
     return stem == other_stem and (number, begin[1]) <= (other_number, place[1])
 
@@ -188,7 +190,8 @@ def _begin_of(file: RelayFile) -> Place:
 
 
 def _download(folder: Path, log: ArchivedLog, first: int, log_id: str) -> None:
-    """Write the archived files, and their list, as a log with another id."""
+    """Write the archived files from the number ``first`` on, and their list, as a log with
+    another id."""
     files = [file for file in log.files if file.number >= first]
     with locked(folder):
         remove_log(folder)

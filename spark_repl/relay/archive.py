@@ -2,14 +2,14 @@
 
 Below the root each log has a folder with a number of its own, its generation:
 
-    00000002/log                         the log's id, its target, and the generation it came from
+    00000002/log                         the log's id, its target, and the end of its restored part
     00000002/relay.000005/000000000000   a chunk of a log file, named by its first byte
     00000002/relay.000005/sealed.<size>  the file is whole, and has that size
 
-An object is written once and never replaced. A chunk begins where the one before ends, so one
-listing shows which bytes of which files the archive has. ``log`` is written before any chunk, if
-absent: two receivers never write into one generation. A later generation replaces the earlier ones
-of its target after it has all that was restored from them.
+The archiver writes each object once and never replaces one. A chunk begins where the previous one
+ends, so one listing shows which bytes of which files the archive has. The archiver writes ``log``
+before any chunk, and only if the name is free, so two logs never share a generation. A later
+generation replaces the earlier ones of its target after it has all that was restored from them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _GENERATIONS_MAX = 99_999_999
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """What the archive has of one log file."""
+    """The archived part of one log file."""
 
     number: int
     chunks: tuple[ArchivedChunk, ...]
     """ascending, contiguous from 0"""
     is_sealed: bool
-    """whether that is the whole file"""
+    """whether the chunks are the whole file"""
 
     @property
     def end(self) -> int:
@@ -58,11 +58,11 @@ class ArchivedLog:
     files: tuple[ArchivedFile, ...]
     """the newest files, without a gap; all but the last are sealed"""
     numbers: tuple[int, ...]
-    """ascending; of all files of which it has anything"""
+    """ascending; all files of which the archive has any object"""
 
     @property
     def end(self) -> RelayPosition:
-        """Return up to where the archive has the log, which has a file."""
+        """Return the place up to which the archive has the log. ``files`` must not be empty."""
         return RelayPosition(self.files[-1].number, self.files[-1].end)
 
 
@@ -156,8 +156,8 @@ class RelayArchive:
             ) from error  # fmt: skip
 
     def begin(self, note: LogNote) -> int:
-        """Claim the next generation for a log, and return it; return the log's generation if it has
-        one. Raise OSError, TargetError."""
+        """Return the log's generation, or claim the next one for it. Raise OSError, TargetError,
+        LogError."""
         names = store_of(self.root).names(self.root)
         taken = sorted(int(name) for name in names if re.fullmatch(r"\d{8}", name))
         for generation in reversed(taken):
@@ -180,7 +180,7 @@ class RelayArchive:
             put_durably(f"{self.file_folder(generation, number)}/sealed.{size}", b"sealed\n")
 
     def remove_file(self, generation: int, number: int) -> None:
-        """Remove what the archive has of a log file; do nothing if that is nothing."""
+        """Remove the objects of a log file, if there are any."""
         self._remove(self.file_folder(generation, number))
 
     def remove_log(self, generation: int) -> None:

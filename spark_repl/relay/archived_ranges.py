@@ -1,9 +1,8 @@
-"""The record of which bytes of a relay log are in its archive: one file beside each log file.
+"""Archived ranges: the record of which bytes of a relay log are in its archive.
 
-The archiver (``receiver.archiver``) appends a line for each object after the store has it.
-``archived_chunks`` is the only reader. A log file's first line names the folder of its objects. A
-line that a crash cut ends the record: the archiver finds the object again and writes its line
-again.
+There is one record beside each log file. Its first line names the folder of the file's objects. The
+archiver (``receiver.archiver``) appends a line for each object after the store has it. A line that
+a crash has cut ends the record: the archiver finds the object again, and writes the line again.
 """
 
 from __future__ import annotations

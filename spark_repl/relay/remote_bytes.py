@@ -1,8 +1,7 @@
-"""Bytes of the relay log for a worker that can't open the log's file: ranges of objects in a
-store, or bytes that travel with the task.
+"""Remote bytes of the relay log, for a worker that can't open the log's file: ranges of objects in
+a store, or bytes that travel with the task.
 
-Ranges are read in blocks. An executor keeps the blocks on its own disk, for other tasks that read
-them.
+A worker reads ranges in blocks. An executor keeps the blocks on its own disk for later tasks.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class RemoteRange:
     offset: int = 0
 
     def within(self, begin: int, end: int, *, at: int) -> RemoteRange:
-        """Return what this range has of the bytes ``begin`` to ``end``, in a file in which ``at``
-        is the offset of ``begin``."""
+        """Return the part of this range within the bytes ``begin`` to ``end``, as a range of a file
+        in which ``begin`` has the offset ``at``."""
         first, last = max(begin, self.begin), min(end, self.end)
         start, offset = at + first - begin, self.offset + first - self.begin
         return RemoteRange(start, start + last - first, self.uri, offset)

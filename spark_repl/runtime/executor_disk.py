@@ -1,9 +1,9 @@
 """ExecutorDisk: the disks of executors that can't read the driver's.
 
-A task names a file of the working state by the driver's path. ``own_path`` returns where this
-process keeps such a file: at that path in the driver, and on executors that share its disk; below a
-folder of Spark's on other executors. Everything there can be made again, and Spark removes it with
-the executor.
+A task names a file of the working state by the driver's path. ``own_path`` returns the path at
+which this process keeps such a file. In the driver, and on executors that share its disk, it is the
+same path. On other executors it is below a folder of Spark's, which Spark removes with the
+executor. Tasks can build or fetch every file there again.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 _ROOT = "spark_repl"
 _TRIM_EVERY_S = 30.0
 _USED_S = 60.0
-"""a file that was used so recently is not removed, and its time is not set again"""
+"""seconds: a file that was used more recently is not removed, and its time is not set again"""
 
 _root = ""
-"""folder that is in place of the driver's root; "": this process reads the driver's disk"""
+"""folder that replaces the root of the driver's paths; "": this process reads the driver's disk"""
 _trimmed = 0.0
 
 
 @dataclass(frozen=True)
 class ExecutorDisk:
-    """The disks of executors that can't read the driver's. ``cache_bytes``: the bytes that
+    """The disks of executors that can't read the driver's. ``cache_bytes``: the most bytes that
     spark_repl keeps on each of them between tasks."""
 
     cache_bytes: int
@@ -49,8 +49,8 @@ class ExecutorDisk:
             _root = root
 
     def trim(self) -> None:
-        """Remove the files that were not used for longest if there is more than ``cache_bytes``.
-        Look at most every 30 s in a process."""
+        """Remove the least recently used files if there are more than ``cache_bytes``. Look at most
+        every 30 s in a process."""
         global _trimmed
         if _root and time.monotonic() - _trimmed > _TRIM_EVERY_S:
             _trimmed = time.monotonic()
@@ -60,8 +60,8 @@ class ExecutorDisk:
 def executor_disk(master: str, config: Config) -> ExecutorDisk | None:
     """Return the disks of the executors of a Spark master, or None if they read the driver's disk.
 
-    Executors of a local master are on the driver's machine. Others read the driver's disk through a
-    shared mount, unless target and archive of the relay log are on object stores.
+    Executors of a local master are on the driver's machine. Other executors read the driver's files
+    through a shared mount, unless the target and the relay log's archive are on object stores.
     """
     archive = config.relay.archive
     if master.startswith("local") or archive == OFF:
@@ -72,8 +72,8 @@ def executor_disk(master: str, config: Config) -> ExecutorDisk | None:
 
 
 def local_folder() -> str:
-    """Return a folder of this process's machine for files that don't last: Spark's own on an
-    executor."""
+    """Return a folder for temporary files on this process's machine. On an executor it is
+    Spark's."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
 
 
@@ -96,8 +96,8 @@ def mark_used(path: str) -> None:
 
 
 def remove_oldest(folder: str, most: int) -> None:
-    """Remove the files below a folder that were not used for longest, until their bytes are at most
-    nine tenths of ``most``. Do nothing if they are at most ``most``. Other processes may remove
+    """Remove the least recently used files below a folder until the others have at most nine tenths
+    of ``most`` bytes. Do nothing if all files have at most ``most``. Other processes may remove
     files meanwhile."""
     files = sorted(_files(folder))
     total, used_since = sum(size for _, size, _ in files), time.time() - _USED_S

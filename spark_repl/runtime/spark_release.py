@@ -1,7 +1,7 @@
-"""What differs between releases of Spark 4, each with the release that ends the difference.
+"""Differences between releases of Spark 4, each with the release that ends it.
 
-spark_repl runs on pyspark 4.0 and newer releases of Spark 4. Nothing else in the package names a
-release, or a class that some releases lack.
+spark_repl runs on pyspark 4.0 and newer releases of Spark 4. No other module names a release, or
+imports a class that some releases lack.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _AWS_SDK = {"3.4.1": "2.24.9", "3.4.2": "2.29.52", "3.5.0": "2.35.4"}
 3.4.1, Spark 4.1 has 3.4.2, Spark 4.2 and 4.3 have 3.5.0. Hadoop 3.4.1 was built with 2.24.6, of
 which not all parts are published; 2.24.9 is the next one that has them."""
 
-# ADMITS: whether Spark asks a source for a batch of limited size, and tells it how a stream ends.
+# ADMITS: whether Spark passes a source the limit of a batch, and whether the stream ends.
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
@@ -63,7 +63,7 @@ else:
             max_bytes: int
 
         class SupportsTriggerAvailableNow:
-            """Stand-in: Spark takes one batch of a source, and then ends the stream."""
+            """Stand-in: Spark reads one batch of a source, and then ends the stream."""
 
 
 def spark_version() -> str:

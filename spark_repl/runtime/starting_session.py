@@ -1,7 +1,8 @@
-"""A Spark session that is built on a thread: a JVM and a session take 4 s on two cores.
+"""Starting session: a Spark session that a thread builds. A JVM and a session take 4 s on two
+cores.
 
-Meanwhile the caller does what needs no Spark. The applier reads the target and applies small groups
-in its own process (``workers``), so that a start's first cut does not wait for Spark.
+Meanwhile the caller works without Spark. The applier reads the target and applies small groups in
+its own process (``workers``), so that a start's first cut does not wait for Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The relay log's archive as the configuration names it, and the restoration before a receiver's
+"""Archived relay log: the archive that the configuration names, and the restoration at a receiver's
 start."""
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _FIRST_WAIT_S, _WAIT_MAX_S = 0.5, 60.0
 
 
 def archive_of(config: Config) -> RelayArchive | None:
-    """Return the archive of a configuration's relay log; None if it has none. Raise ConfigError,
-    and what reading the target raises."""
+    """Return the archive of a configuration's relay log, or None if it has none. Raise ConfigError,
+    and the errors of reading the target."""
     given = config.relay.archive
     if given == OFF:
         return None
@@ -58,10 +58,10 @@ def restore_lost(
     place: Place | None,
     wait: Callable[[float], bool],
 ) -> None:
-    """Restore the relay log if it is lost and the target needs what is archived of it.
+    """Restore the relay log if it is lost and the target needs archived transactions.
 
-    The archive may hold what the source has purged, so a store that does not answer is asked again
-    until ``wait`` (seconds) returns True. ``executed``, ``place``: as ``restore``. Raise
+    The source may have purged transactions that the archive has. So retry while the store does not
+    answer, until ``wait`` (seconds) returns True. ``executed``, ``place``: as ``restore``. Raise
     TargetError if the store refuses, LogError for the folder.
     """
     wait_s = _FIRST_WAIT_S

@@ -1,5 +1,7 @@
-"""SourceTable: a table with the columns and the key that the log's rows have; Unapplied: marks of
-tables whose rows are not applied."""
+"""SourceTable: a table with the columns and the key of the log's rows.
+
+Unapplied: marks of tables whose rows are not applied.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceTable(TableDefinition):
-    """A table as TABLE_MAP events and statements declare it. Rules may have
-    given it the name of the target's table."""
+    """A table as TABLE_MAP events and statements declare it. Its name may be the target's, after
+    rules have renamed it."""
 
     @property
     def source_columns(self) -> tuple[Column, ...]:
@@ -24,7 +26,7 @@ class SourceTable(TableDefinition):
         return self.columns
 
     def with_source_columns(self, columns: tuple[Column, ...]) -> SourceTable:
-        """Return the table with other columns in the places of its own."""
+        """Return the table with ``columns`` in place of its own."""
         return replace(self, columns=columns)
 
 
@@ -32,10 +34,10 @@ class Unapplied(Enum):
     """A table whose rows are not applied, in a map of definitions by names in the log."""
 
     LEFT_OUT = "left out"
-    """the log's columns are read if TABLE_MAPs name them: cascades from the table are detected"""
+    """the log's columns are read if TABLE_MAPs name them, to detect cascades from the table"""
     UNREAD = "unread"
-    """nothing that the log says of its columns is read"""
+    """the log's columns are not read"""
 
 
 Declared = SourceTable | Unapplied
-"""what is known of a table of the log before its TABLE_MAP is read"""
+"""the entry of a table of the log before its TABLE_MAP is read"""

@@ -1,8 +1,8 @@
-"""TableDefinition: what definitions of a table have in common: names, columns, keys, partitions.
+"""TableDefinition: the common part of definitions of a table: names, columns, keys, partitions.
 
-There are two kinds, and no type is both. A ``SourceTable`` has the columns and the key that the
-log's rows have. A ``TargetTable`` has the columns and the key of the target's rows. Code that works
-with either kind takes a ``TableDefinition``.
+There are two kinds, and no type is both. A ``SourceTable`` has the columns and the key of the log's
+rows. A ``TargetTable`` has the columns and the key of the target's rows. Code that works with
+either kind has a parameter of type ``TableDefinition``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .table_keys import ForeignKey, PlainIndex, UniqueIndex
 
 Definition = TypeVar("Definition", bound="TableDefinition")
-"""either kind; a function that takes one and returns one returns the same kind"""
+"""either kind; a function with such a parameter returns the same kind"""
 
 _RECORDED = (
     "database", "table", "columns", "primary_key", "foreign_keys", "has_primary", "unique",
@@ -39,10 +39,10 @@ _NO_PROJECTION = {"withheld": (), "row_filter": "", "mode": "", "logged_key": ()
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table of a source, or of a target. ``primary_key`` holds column indexes in key order: in a
-    table without PRIMARY KEY those of the UNIQUE index that the server logs in its place.
+    """A table of a source, or of a target. ``primary_key``: column indexes in key order. In a table
+    without PRIMARY KEY they are of the UNIQUE index that the server logs in its place.
 
-    All other fields are what the source declares, also in a table of the target.
+    The fields after it are the source's declarations, also in a table of the target.
     """
 
     database: str

@@ -1,6 +1,6 @@
-"""TargetTable: a table of the target: a table of the source, and a projection of its rows.
+"""TargetTable: a table of the target, which is a table of the source and a projection of its rows.
 
-The projection is what the user's rules and the statements' policies make of the source's table:
+The user's rules and the statements' policies define the projection:
 
 - ``withheld`` columns, which the target lacks;
 - a ``row_filter``, and a ``mode`` that keeps other rows than the source has;
@@ -33,20 +33,21 @@ OF_IMAGES = (CHANGELOG, HISTORY)
 @dataclass(frozen=True)
 class TargetTable(TableDefinition):
     """A table with the columns of the target's rows. ``primary_key``: the columns that identify a
-    row of the target; empty in another mode than mirror, where several rows may have one key."""
+    row of the target. In modes other than mirror it is empty, because several rows may have one
+    key."""
 
     withheld: tuple[tuple[int, Column], ...] = ()
-    """columns that the source alone has, by their numbers there, ascending"""
+    """columns that only the source has, with their numbers on the source, ascending"""
     row_filter: str = ""
     """over the source's columns: the target has only the rows for which it is true; '': all"""
     mode: str = ""
-    """what the target has of the rows (``rules.table_mode``); '': a mirror of the source's rows"""
+    """which rows the target has (``rules.table_mode``); '': a mirror of the source's rows"""
     logged_key: tuple[int, ...] = ()
     """the source's key, where it does not identify the target's rows"""
 
     @classmethod
     def mirror_of(cls, source: SourceTable) -> TargetTable:
-        """Return the target's table that has the rows and columns of ``source``."""
+        """Return a target's table with the rows and columns of ``source``."""
         return cls(**{name: getattr(source, name) for name in _COMMON})
 
     @classmethod
@@ -78,8 +79,8 @@ class TargetTable(TableDefinition):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled. The source of a mirror is left out: the worker that writes the
-        table rarely needs it."""
+        """Return the state to pickle. Leave out the source of a mirror, because the worker that
+        writes the table rarely needs it."""
         state = dict(self.__dict__)
         if self.is_mirror:
             state.pop("source", None)
@@ -119,16 +120,16 @@ class TargetTable(TableDefinition):
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """Return for each column of the log's rows its number in the target; -1 if the target lacks
-        it."""
+        """Return for each column of the log's rows its number in the target, or -1 if the target
+        lacks the column."""
         numbers = [number for number, column in enumerate(self.columns) if not column.kept]
         for number, _ in self.withheld:
             numbers.insert(number, -1)
         return tuple(numbers)
 
     def with_source_columns(self, columns: tuple[Column, ...]) -> TargetTable:
-        """Return the table for log's rows with these ``columns`` in the places of its own. What
-        the target has of them stays."""
+        """Return the table for rows of the log with ``columns`` in place of its own. Wider and
+        masked columns of the target stay, as do kept and extra ones."""
         own, withheld = list(self.columns), dict(self.withheld)
         for place, (number, column) in enumerate(zip(self.numbers, columns, strict=True)):
             if number < 0:
@@ -160,8 +161,8 @@ class TargetTable(TableDefinition):
     @property
     def lookup_key(self) -> tuple[int, ...]:
         """Return the key by which the target's rows are looked up; empty: by all columns. It is
-        ``primary_key``, or the source's key in mode history, where several versions of a row may
-        have it."""
+        ``primary_key``. In mode history it is the source's key, which several versions of a row
+        may have."""
         return self.logged_key if self.mode == HISTORY else self.primary_key
 
     def with_source_key(self, key: tuple[int, ...]) -> TargetTable:
@@ -209,7 +210,8 @@ class TargetTable(TableDefinition):
 
     @property
     def is_separated_by_filter(self) -> bool:
-        """Return whether row filters separate the table's rows from those of other channels."""
+        """Return whether row filters separate the table's rows from other channels' rows in the
+        Delta table."""
         return self.is_shard and self.filters_rows
 
     # Extra columns

@@ -1,5 +1,5 @@
-"""StoreWorkers: executors that can't write to the driver's disk. Their digests go through the
-target's store to the driver's work folder."""
+"""StoreWorkers: executors that can't write to the driver's disk. They put digests into the target's
+store, from where the driver copies them into its work folder."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _COPY_BYTES = 16 << 20
 
 
 class StoreWorkers:
-    """A pool that runs lists of tasks; ``out`` of a task is the path of its result on the driver's
-    disk, or "". ``staging``: the folder in the store for files on their way."""
+    """Runs lists of tasks on executors. ``out`` of a task: the path of its result on the driver's
+    disk, or "". ``staging``: the folder in the store for results that the driver has not copied
+    yet."""
 
     def __init__(self, workers: Workers, staging: str) -> None:
         self._workers = workers
@@ -53,7 +54,7 @@ class StoreWorkers:
 
 @dataclass(frozen=True)
 class _Uploading:
-    """A worker's function whose results are put into a folder of the store."""
+    """A worker's function that also puts the results into a folder of the store."""
 
     function: Callable[[Any], Any]
     folder: str
@@ -75,5 +76,5 @@ class _Uploading:
 
 
 def _name(out: str) -> str:
-    """Return the name in the store of a result: its table's folder, and its own name."""
+    """Return a result's name in the store: the name of its table's folder, and its own."""
     return out.rsplit(os.sep, 2)[-2] + "-" + os.path.basename(out)

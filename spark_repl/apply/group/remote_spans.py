@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RemoteSpans:
-    """How spans of the driver's disk become spans of stores. ``xa_here``, ``xa``: where the driver
-    and the store have the files of prepared branches; ``sent_bytes``: the most of the log that
-    travels with a task."""
+    """Converts spans of the driver's disk to spans of stores. ``xa_here``, ``xa``: the folders of
+    prepared branches on the driver's disk and in the store. ``sent_bytes``: the most bytes of the
+    log that travel with a task."""
 
     xa_here: str
     xa: str
     sent_bytes: int
 
     def task(self, task: StageTask) -> StageTask | None:
-        """Return the task for an executor, or None for a task of which too much is not archived.
-        Raise OSError, FormatError, and DecodeError if a file is too short."""
+        """Return the task for an executor, or None if too many of its bytes are not archived. Raise
+        OSError, FormatError, and DecodeError if a file is too short."""
         spans = [part for span in task.spans for part in self._parts(span)]
         if sum(_unarchived(span) for span in spans) > self.sent_bytes:
             return None
@@ -46,15 +46,14 @@ class RemoteSpans:
         return replace(task, spans=read)
 
     def tasks(self, tasks: Sequence[StageTask]) -> tuple[StageTask, ...] | None:
-        """Return the tasks for an executor that runs all of them, or None if one of them is for the
-        driver."""
+        """Return the tasks for an executor, or None if the driver has to run any of them."""
         sent = [self.task(task) for task in tasks]
         ready = tuple(task for task in sent if task is not None)
         return ready if len(ready) == len(sent) else None
 
     def _parts(self, span: Span) -> Iterator[Span]:
-        """Yield one or two spans with the transactions of ``span``, in their order. A span that is
-        not archived has no source."""
+        """Yield one or two spans with the transactions of ``span``, in their order. An unarchived
+        span has no source."""
         if span.source is not None:
             yield span
         elif span.pieces:
@@ -107,7 +106,7 @@ def _chunks(path: str) -> tuple[RemoteRange, ...]:
 
 
 def _unarchived(span: Span) -> int:
-    """Return the bytes of a span that have to travel."""
+    """Return the number of a span's bytes that have to travel with the task."""
     return 0 if span.source is not None else int((span.ends - span.starts).sum())
 
 

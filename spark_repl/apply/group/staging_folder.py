@@ -1,6 +1,7 @@
-"""StagingFolder: where an owner keeps groups in work: the driver's disk, or the target's store.
+"""StagingFolder: the folder of an owner's groups in work, on the driver's disk or in the target's
+store.
 
-Each group has a folder of its own. No reader sees any of them.
+Each group has a folder of its own. No reader sees these folders.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DEAD_S = 86400
-"""a file of no owner's folder, as a verify's, is removed when it is so old"""
+"""age in seconds at which a file that is in no owner's folder, such as a verify's, is removed"""
 
 
 class StagingFolder:
-    """The folder of one owner, whose name is the owner's epoch. ``own_disks`` returns whether
-    executors can't read the driver's disk; it may wait for Spark."""
+    """The folder of one owner; its name is the owner's epoch. ``own_disks`` returns whether
+    executors can't read the driver's disk, and may wait for Spark."""
 
     def __init__(self, layout: Layout, epoch: int, own_disks: Callable[[], bool]) -> None:
         self._local, self._remote = layout.staging(epoch), layout.staging(epoch, in_target=True)
@@ -40,8 +41,8 @@ class StagingFolder:
         self._first, self._is_remote = threading.Lock(), False
 
     def begin(self) -> None:
-        """Make the folder on the driver's disk empty, and remove earlier owners' files from that
-        disk. Raise OSError."""
+        """Empty the folder on the driver's disk, and remove earlier owners' files from that disk.
+        Raise OSError."""
         remove_staged(self._local)
         succeed(self._local, inherit=False)
 
@@ -52,8 +53,7 @@ class StagingFolder:
             remove_staged(self._remote)
 
     def name(self) -> str:
-        """Return the path of a group's folder, which no other group has. Raise what a store
-        raises."""
+        """Return the path of a folder that no other group has. Raise OSError, TargetError."""
         with self._first:
             if self._own_disks() and not self._is_remote:
                 _remove_former(self._remote)
@@ -83,8 +83,8 @@ def remove_staged(folder: str | None) -> None:
 
 
 def _remove_former(folder: str) -> None:
-    """Remove the objects of earlier owners and of this one, and old ones of no owner, by one
-    listing. No later owner uses their names."""
+    """Remove the objects of earlier owners and of this one, and old objects of no owner, by one
+    listing. No later owner uses these names."""
     parent, epoch = os.path.split(folder)
     useless = [
         os.path.join(parent, path)

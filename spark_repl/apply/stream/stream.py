@@ -49,10 +49,11 @@ _MAKING = threading.Lock()
 
 
 class RelayStream:
-    """Spark's stream over the log: ``run`` gives its batches to the coordinator.
+    """Spark's stream over the log: ``run`` passes its batches to the coordinator.
 
-    Spark starts a stream in 2 to 6 s. Meanwhile the coordinator applies what the log holds already,
-    at most a batch. The stream's first batch may bring the same transactions; the tables have them.
+    Spark needs 2 to 6 s to start a stream. Meanwhile the coordinator applies the transactions that
+    the log has already, at most a batch. The stream's first batch may bring the same transactions
+    again. The coordinator passes over them, because the tables have them.
 
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
     once a second. ``listener`` receives the progress of each batch.
@@ -80,9 +81,9 @@ class RelayStream:
         self._stopped, self._follows = threading.Event(), False
 
     def run(self, *, follow: bool) -> None:
-        """Run the stream until it has to end, to ``--until``, or without ``follow`` to the log's
-        end. Begin a new stream if one was lost with a worker of Spark's. Raise the error that
-        stopped it; then everything before that has been committed."""
+        """Run the stream until it has to end, until ``--until`` is met, or without ``follow`` to
+        the log's end. If a stream is lost with a worker of Spark's, begin another one. Raise the
+        error that stopped the stream, after everything before it has been committed."""
         self._error = None
         try:
             with suppress(Stopped):
@@ -97,8 +98,8 @@ class RelayStream:
             raise self._error
 
     def _to_end(self) -> None:
-        """Apply what the log has now. Before 4.2, Spark's stream ends after one batch, so that
-        several streams follow each other."""
+        """Apply what the log has now. Before release 4.2, Spark ends such a stream after one batch,
+        so run one stream after the other."""
         final = START.packed if ADMITS else self._applied.refresh().last_end
         while True:
             before = self._coordinator.mark.position
@@ -114,7 +115,8 @@ class RelayStream:
             return self._coordinator.has_met_until()
 
     def _apply_logged(self) -> None:
-        """Apply what the log holds already, at most a batch. Keep an error for ``run``."""
+        """Apply the transactions that the log has already, at most a batch. Keep an error for
+        ``run``."""
         with self._batching:
             if self._is_stopping() or self._coordinator.reached_until:
                 return
@@ -274,8 +276,8 @@ class RelayStream:
 
 
 def said_by_python(text: str) -> str:
-    """Return the error with which a Python process of Spark's ended, or "" if the text has none. It
-    is the line after the frames of its traceback."""
+    """Return the error with which a Python process of Spark's ended, or "" if the text has none.
+    The error is the line after the frames of the traceback."""
     _, _, frames = text.partition("Traceback (most recent call last):\n")
     return next((line for line in frames.splitlines() if line[:1].strip()), "")
 

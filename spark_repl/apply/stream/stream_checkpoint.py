@@ -1,5 +1,8 @@
-"""Spark's checkpoint of a stream is a hint: where a stream resumes by it, and when it does not
-count. The tables' own positions decide.
+"""Stream checkpoint: Spark's record of where a stream resumes. It is only a hint, because the
+tables' own positions decide.
+
+``resume_offset`` returns the recorded place. ``forget_foreign`` removes a checkpoint that does not
+fit the log.
 """
 
 from __future__ import annotations
@@ -24,10 +27,9 @@ def resume_offset(checkpoint: str) -> int | None:
 
 
 def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
-    """Remove a checkpoint that doesn't resume up to ``high`` in this log. It may belong to another
-    history, so that it does not apply to this log. Or its last batch has begun and is not recorded
-    as done, in a part of the log that was purged since. The tables have all earlier
-    transactions."""
+    """Remove a checkpoint from which a stream can't resume in this log, up to ``high``. It may
+    belong to another log. Or its last batch has begun, is not recorded as done, and is in a part of
+    the log that was purged later. The tables have all earlier transactions."""
     places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
     try:
         for place in filter(None, places):

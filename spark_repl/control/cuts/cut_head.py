@@ -1,4 +1,4 @@
-"""Some rows of a table at a cut, read by delta-rs: a look that needs no Spark."""
+"""Head of a table at a cut: some of its rows, read by delta-rs without Spark."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def head(layout: Layout, cut: Cut, name: str, rows: int, where: str = "") -> pa.Table:
-    """Return at most ``rows`` rows of ``db.table`` at a cut, in no order, for which the SQL
-    condition ``where`` is true. Of a table that several channels feed, return the rows of the cut's
-    channel. Raise ConfigError as ``table_at``, and if delta-rs refuses the condition."""
+    """Return at most ``rows`` rows of the table ``name`` (``db.table``) at a cut, in no order, for
+    which the SQL condition ``where`` is true. If several channels feed the table, return only rows
+    of the cut's channel. Raise ConfigError as ``table_at``, and if delta-rs refuses the
+    condition."""
     version = table_at(cut, name)
     folder = layout.table(version.path)
     conditions = [f"({where})"] if where else []

@@ -1,13 +1,13 @@
-"""Tables of cuts: a row for each table that differs from the cut written before.
+"""Tables of cuts: a row for each table that differs from the cut that was written before.
 
 Each cut has a sequence number. The commit of a cut with the number ``s`` also has a row of the kind
-``cut_table``, with the same number, for each table that is new or whose version is another one. A
-table that the cut does not show any more gets a row without a path. Numbers grow with every cut
-that is written; positions may go back, and clocks also.
+``cut_table``, with the same number, for each table that is new or has another version. If the cut
+no longer shows a table, the table gets a row without a path. Numbers grow with every cut that is
+written, whereas positions and clocks may go back.
 
-**Invariant**: in every version of the control table, the tables of each of its cuts ``s`` are, for
-each name, the row with the highest number up to ``s``; no table, if there is no such row or it has
-no path. Pruning keeps what this needs (``needed_rows``).
+**Invariant**: in every version of the control table, for each cut ``s`` and each name, the table is
+the row with the highest number up to ``s``. If there is no such row, or it has no path, the cut
+does not show the table. Pruning keeps the rows for this (``needed_rows``).
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ _END = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class LastTables:
-    """The tables at the highest sequence number, which the next cut is compared with."""
+    """The tables at the highest sequence number, with which the next cut is compared."""
 
     sequence: int = 0
     tables: Tables = field(default_factory=dict)
 
     def changes_of(self, tables: Tables) -> dict[str, TableVersion | None]:
-        """Return the tables that differ from these; None for a table that ``tables`` lacks."""
+        """Return those of ``tables`` that are new or differ from these, and None for each of these
+        that ``tables`` lacks."""
         before = self.tables
         changes: dict[str, TableVersion | None] = {
             name: table
@@ -57,8 +58,8 @@ def change_rows(
     changes: Mapping[str, TableVersion | None], sequence: int, *,
     epoch: int, at: datetime, position: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return the rows of a cut's ``changes``. ``epoch``, ``at`` and ``position`` are the cut's; a
-    row of a table that has gone has that position."""
+    """Return the rows of a cut's ``changes``. ``epoch``, ``at`` and ``position`` are the cut's. The
+    row of a table that the cut no longer shows has the cut's position, others their table's."""
     common = {"kind": CUT_TABLE, "epoch": epoch, "at": at, "sequence": sequence}
     return [
         {**common, "gtid_executed": "", "table_name": name, "position": position}
@@ -72,7 +73,7 @@ def change_rows(
 
 
 def changes_content(changes: Mapping[str, TableVersion | None], sequence: int) -> str:
-    """Return what identifies the content of ``change_rows``."""
+    """Return a text that identifies the content of ``change_rows``."""
     lines = [
         f"{name} {table and (table.path, table.version, table.metadata_id, table.position)}"
         for name, table in changes.items()
@@ -84,8 +85,8 @@ def changes_content(changes: Mapping[str, TableVersion | None], sequence: int) -
 class CutTables:
     """The rows of the kind ``cut_table`` of one version of the control table, in Arrow.
 
-    ``read``: by their sequence numbers. ``newer``: rows of the control table that were written
-    since, of any kind. ``known_last``: the last tables, if they are known without a reading.
+    ``read``: ascending by sequence number. ``newer``: rows of the control table that were written
+    later, of any kind. ``known_last``: the last tables, if they are known without decoding rows.
     """
 
     read: pa.Table = field(default_factory=lambda: SCHEMA.empty_table().select(_COLUMNS))
@@ -94,18 +95,19 @@ class CutTables:
 
     @classmethod
     def of(cls, rows: pa.Table) -> CutTables:
-        """Return those among the control table's ``rows``, in any order."""
+        """Return the rows of this kind among the control table's ``rows``, which may be in any
+        order."""
         own = rows.filter(pc.equal(rows.column("kind"), CUT_TABLE)).select(_COLUMNS)
         return cls(own.sort_by("sequence").combine_chunks())
 
     def followed_by(self, rows: pa.Table, last: LastTables | None = None) -> CutTables:
-        """Return the rows with those of later cuts among the control table's ``rows``. ``last``:
+        """Return these rows, and those of later cuts among the control table's ``rows``. ``last``:
         the tables at the last of them."""
         return CutTables(self.read, (*self.newer, rows), last)
 
     @cached_property
     def rows(self) -> pa.Table:
-        """Return all rows by their sequence numbers."""
+        """Return all rows, ascending by sequence number."""
         if not self.newer:
             return self.read
         newer = CutTables.of(pa.concat_tables(self.newer)).read
@@ -139,12 +141,12 @@ class CutTables:
         return dict(sorted((name, table) for name, table in _tables_of(rows) if table))
 
     def between(self, after: int, upto: int) -> Iterator[tuple[str, TableVersion | None]]:
-        """Return the rows with numbers above ``after``, up to ``upto``, as name and table."""
+        """Return (name, table) of the rows with numbers above ``after``, up to ``upto``."""
         first, end = np.searchsorted(self._sequences, [after, upto], side="right")
         return _tables_of(self.rows.slice(first, end - first))
 
     def shown(self, cuts: Sequence[int]) -> pa.Table:
-        """Return the rows, with paths, that are part of one of the ``cuts``, by their numbers."""
+        """Return the rows with paths that any of the ``cuts`` shows. ``cuts``: their numbers."""
         order, _, is_between = _spans(self.rows, cuts)
         mask = np.zeros(self.rows.num_rows, bool)
         mask[order] = is_between
@@ -152,7 +154,7 @@ class CutTables:
         return rows.filter(pc.is_valid(rows.column("path")))
 
     def cuts_with(self, path: str, cuts: Sequence[int]) -> set[int]:
-        """Return which of the ``cuts``, by their numbers, show a table at ``path``."""
+        """Return the numbers of those ``cuts`` that show a table at ``path``."""
         names = self.rows.filter(pc.equal(self.rows.column("path"), path)).column("table_name")
         rows = self.rows.filter(pc.is_in(self.rows.column("table_name"), names.unique()))
         own = CutTables(rows)
@@ -176,8 +178,9 @@ def _tables_of(rows: pa.Table) -> Iterator[tuple[str, TableVersion | None]]:
 def _spans(
     rows: pa.Table, cuts: Collection[int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """Return the order of the rows by name and number, their names' numbers in that order, and
-    whether a cut is between each row, inclusive, and the next row of its table."""
+    """Return three arrays: the order of the rows by name and sequence number; a number for the name
+    of each row, in that order; whether a cut is at the row or between it and the next row of its
+    table, in that order."""
     names, sequences = _numbered(rows.column("table_name")), rows.column("sequence").to_numpy()
     order = np.lexsort((sequences, names))
     names, sequences = names[order], sequences[order]
@@ -189,11 +192,11 @@ def _spans(
 
 
 def needed_rows(rows: pa.Table, cuts: Collection[int]) -> pa.Table:
-    """Return which of the ``rows``, of the kind ``cut_table``, have to stay with the ``cuts``.
+    """Return those ``rows``, of the kind ``cut_table``, that pruning to the ``cuts`` has to keep.
 
-    A row stays if a cut is between it and the next row of its table. The last row of each table
-    stays as well: the next cut is compared with it, even if the cut with the highest number is
-    pruned. A row without a path stays only if a row with a path is before it.
+    Keep a row if a cut is at the row, or between it and the next row of its table. Keep also the
+    last row of each table: the next cut is compared with it, even if the cut with the highest
+    number is pruned. Keep a row without a path only if its table's kept row before it has a path.
     """
     order, names, needed = _spans(rows, cuts)
     if not len(order):
@@ -209,7 +212,7 @@ def needed_rows(rows: pa.Table, cuts: Collection[int]) -> pa.Table:
 
 
 class CutDecoder:
-    """Decodes cuts from rows. Each cut after a cut with a lower number takes only the rows in
+    """Decodes cuts from rows. For a cut after a cut with a lower number it reads only the rows in
     between. Not thread-safe."""
 
     def __init__(self, tables: CutTables) -> None:
@@ -237,8 +240,8 @@ class CutDecoder:
 def complete_rows(
     cuts: Iterable[tuple[Mapping[str, Any], str, Tables]], last: LastTables
 ) -> pa.Table:
-    """Return the rows of ``cuts`` with the numbers after ``last``: of each its row, with any
-    columns, its new detail, and its tables."""
+    """Return the rows of ``cuts`` and of their tables, with the sequence numbers after ``last``.
+    ``cuts``: of each cut its row, with any columns, its new detail, and its tables."""
     rows = list[Mapping[str, Any]]()
     for row, detail, tables in cuts:
         number = last.sequence + 1

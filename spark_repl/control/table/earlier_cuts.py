@@ -1,8 +1,9 @@
 """Cuts as earlier versions wrote them: with their tables in the detail of their row.
 
-A row has all tables, or it names a base (``since``), the tables that differ from it and those that
-are ``gone``. ``converted`` returns such rows in today's form (``cut_tables``). A reader converts
-what it has read; an owner writes it, when it claims the target (``Control.claim``).
+The detail has all tables. Or it names another cut (``since``), the tables that differ from that
+cut's, and those that are ``gone``. ``converted`` returns such rows in today's form
+(``cut_tables``). A reader converts the rows in memory. An owner writes the converted rows when it
+claims the target (``Control.claim``).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def has_earlier(rows: pa.Table) -> bool:
 
 def converted(rows: pa.Table, file: str) -> pa.Table:
     """Return the control table's rows, with cuts of earlier versions in today's form. Raise
-    TargetError, which names ``file``, if the row that another one depends on is missing."""
+    TargetError, which names ``file``, if a row is missing on which another one depends."""
     if not has_earlier(rows):
         return rows
     earlier = _are_earlier(rows)
@@ -62,7 +63,8 @@ def converted(rows: pa.Table, file: str) -> pa.Table:
 
 
 class _Decoder:
-    """Decodes the tables of cuts, each from the one before if it can. ``details``: of all rows."""
+    """Decodes the tables of cuts, each from the previous one if possible. ``details``: of all
+    rows."""
 
     def __init__(self, details: pa.ChunkedArray, file: str) -> None:
         self._details, self._file = details, file

@@ -2,13 +2,13 @@
 of a target still runs.
 
 The owner's process replaces the object, by compare-and-swap, every quarter of the lease's time. A
-rival on another host reads it repeatedly. It may claim the target after it has seen the object
-unchanged for the lease's time, by its own monotonic clock. No stored time is compared, so clocks
-may differ. The lease decides only when a rival may try: the fence refuses a former owner's commits,
-whatever the lease shows.
+rival, a process on another host that wants to own the target, reads the object repeatedly. It may
+claim the target after it has seen the object unchanged for the lease's time, by its own monotonic
+clock. The object contains no time of day, so clocks may differ. The lease decides only when a rival
+may try to claim: the fence refuses a former owner's commits, whatever the lease shows.
 
-The owner's row says for how many seconds the lease holds. So a missing object, or one of an earlier
-owner, is also a state that has to change within that time.
+The owner's row records the lease's time in seconds. So a missing object, or one of an earlier
+owner, also has to change within that time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LEASE_S = 30
-"""seconds for which a lease holds, unless the configuration has another number"""
+"""seconds for which a lease is valid, unless the configuration has another number"""
 _RENEWALS = 4
-"""in the time for which a lease holds"""
+"""number of renewals in the time for which a lease is valid"""
 _FORMAT, _TRIES = 1, 5
 
 
@@ -59,8 +59,8 @@ class OwnerLease(NamedTuple):
 
     @classmethod
     def read(cls, path: str) -> OwnerLease:
-        """Return the lease; one of no owner if the object is missing, or not a lease. Raise
-        OSError, TargetError."""
+        """Return the lease. If the object is missing or not a lease, return one without an owner.
+        Raise OSError, TargetError."""
         try:
             content, tag = storage.read_tagged(path)
         except FileNotFoundError:
@@ -73,7 +73,7 @@ class OwnerLease(NamedTuple):
 
 
 class Renewals:
-    """The renewals of this process's lease. ``owner``: this process, as the row of ``epoch`` in the
+    """Renewals of this process's lease. ``owner``: this process, as its row with ``epoch`` in the
     control table ``rows`` has it."""
 
     def __init__(self, rows: ControlRows, epoch: int, owner: Owner) -> None:
@@ -104,7 +104,7 @@ class Renewals:
         return put is not None
 
     def _content(self) -> bytes:
-        """Return an object that differs from each other one."""
+        """Return the content of a lease. No two contents are equal."""
         owner = self._owner
         fields = {
             "epoch": self._epoch, "claim": owner.claim, "lease_s": owner.lease_s,
@@ -117,8 +117,8 @@ class Renewals:
         return owner is None or (owner[0], owner[1].claim) == (self._epoch, self._owner.claim)
 
     def run(self, ending: threading.Event, taken: Taken) -> None:
-        """Renew until ``ending``, or until another process has taken the target over, which
-        ``taken`` is then called with."""
+        """Renew until ``ending`` is set, or until another process has taken the target over. Then
+        call ``taken`` with that process's epoch and owner."""
         failing, every_s = "", self._owner.lease_s / _RENEWALS
         while not ending.wait(every_s):
             error = ""
@@ -143,10 +143,10 @@ class Renewals:
 def start_renewals(
     rows: ControlRows, epoch: int, owner: Owner, taken: Taken
 ) -> Callable[[], object]:
-    """Renew this process's lease in a thread, and return what ends it.
+    """Renew this process's lease in a thread. Return the function that ends the renewals.
 
-    The first renewal comes after the time between two of them, so a claim that is released before
-    costs no request. ``taken`` is called in the thread.
+    The first renewal comes a quarter of the lease's time after the call, so a claim that is
+    released before costs no request. The thread calls ``taken``.
     """
     ending, renewals = threading.Event(), Renewals(rows, epoch, owner)
     thread(lambda: renewals.run(ending, taken), "lease", daemon=True).start()
@@ -154,10 +154,10 @@ def start_renewals(
 
 
 class LeaseWatch:
-    """What this process has seen of the lease of one owner on another host.
+    """This process's observations of the lease of one owner on another host.
 
-    ``renewed``: whether the object has changed since the last look; ``unchanged_s``: for how many
-    seconds it was seen unchanged. A pause between two looks counts as at most the time between two
+    ``renewed``: whether the object had changed at the last look. ``unchanged_s``: the seconds for
+    which it was seen unchanged. A pause between two looks counts as at most the time between two
     renewals, since this process may have been suspended together with the owner.
     """
 
@@ -190,7 +190,7 @@ class LeaseWatch:
 
 
 _watches: dict[tuple[str, str], LeaseWatch] = {}
-"""by control table and claim: what this process has seen while it waited"""
+"""by control table and claim"""
 
 
 def watch_of(control: str, owner: Owner) -> LeaseWatch:
@@ -202,8 +202,8 @@ def watch_of(control: str, owner: Owner) -> LeaseWatch:
 
 
 def check_unclaimed(control: str, owner: Owner | None) -> None:
-    """Raise FencedError, naming the owner, if it is or may be alive. Look once at the lease of an
-    owner on another host. Raise OSError, TargetError."""
+    """Raise FencedError, naming the owner, if the owner runs or may run. If it is on another host,
+    look once at its lease. Raise OSError, TargetError."""
     if owner is None or not owner.has_lease_elsewhere:
         check_free(control, owner)
         return
@@ -224,11 +224,11 @@ def wait_until_unclaimed(
     say: Callable[[str], None] = logger.warning,
     wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
 ) -> None:
-    """Wait until an owner on another host releases the target, or its lease expires. Say so every
-    few seconds.
+    """Wait until an owner on another host releases the target, or until its lease expires. Call
+    ``say`` with the state every few seconds.
 
-    Raise FencedError, naming the owner, as soon as it renews its lease. Raise it at once for an
-    owner that has none, or that runs on this host. Raise Stopped when ``stopping`` is set, OSError,
+    Raise FencedError, naming the owner, as soon as it renews its lease. Raise it at once if the
+    owner has no lease, or runs on this host. Raise Stopped when ``stopping`` is set, OSError,
     TargetError.
     """
     stopping, looked = stopping or threading.Event(), set[str]()
