@@ -61,12 +61,12 @@ class ArchiveRecord:
 
     @property
     def end(self) -> int:
-        """Return how many bytes of the log file are archived."""
+        """Return the number of the log file's archived bytes."""
         return self.chunks[-1].end if self.chunks else 0
 
 
 def read_record(folder: Path, file_no: int) -> ArchiveRecord:
-    """Return what is recorded of a log file. Raise FormatError for a record of a later version."""
+    """Return the record of a log file. Raise FormatError for a record of a later version."""
     path = record_path(folder, file_no)
     try:
         title, _, lines = path.read_bytes().partition(b"\n")

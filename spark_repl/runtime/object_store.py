@@ -290,9 +290,12 @@ def _list_folder(client: Client, key: str) -> ListResult[Sequence[ObjectMeta]]:
 
 
 def _put_if(client: Client, key: str, path: str, content: bytes, mode: PutMode) -> Tag | None:
-    """Put an object on a condition of the store's own, and return its tag, None if the condition
-    does not hold. obstore repeats a request whose answer was lost; the store then refuses the
-    second one, and the object's id tells whether it is ours."""
+    """Put an object if the store's own condition is true. Return its tag, or None if the condition
+    is false.
+
+    obstore repeats a request whose answer was lost. The store then refuses the second one, and the
+    object's id shows whether this call wrote the object.
+    """
     own = uuid.uuid4().hex
     _count("put")
     with translated_errors(path):

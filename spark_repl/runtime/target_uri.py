@@ -34,14 +34,14 @@ _PLACES = {
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is a URI of an object store, as ``canonical`` makes it."""
+    """Return whether a path is a URI of an object store, as ``canonical`` returns it."""
     return path.startswith(_REMOTE)
 
 
 def canonical(path: str) -> str:
-    """Return the path in the one form that is used everywhere, which every writer and Spark know:
-    absolute, ``s3a://bucket/prefix``, ``gs://bucket/prefix``, or
-    ``abfss://container@account.dfs.core.windows.net/prefix``. Raises ConfigError for any other
+    """Return the path in the form that all other modules use, and that every writer and Spark
+    accept: absolute, ``s3a://bucket/prefix``, ``gs://bucket/prefix``, or
+    ``abfss://container@account.dfs.core.windows.net/prefix``. Raise ConfigError for any other
     path."""
     uri = _URI.fullmatch(path)
     if uri is None:
@@ -95,7 +95,7 @@ def _place(scheme: str, bucket: str) -> str | None:
 
 
 def _readable(place: str, given: str) -> str:
-    """Returns ``place``. Raises ConfigError when delta-rs would take another folder for it."""
+    """Return ``place``. Raise ConfigError if delta-rs would read another folder in its stead."""
     if unreadable := _UNREADABLE.search(place):
         raise ConfigError(
             f"a target's path can't have {unreadable[0]!r} in it",

@@ -15,15 +15,15 @@ Options:
   reads what the limit left in the log, and reports damage that follows the batch.
 - ``lease``: if true, the default, a purge of the relay log spares the file where the stream is, for
   as long as the stream runs.
-- ``waitMs``: how many milliseconds the source waits for an offset at the log's end. Default 100. So
-  an idle stream asks ten times a second, and sees at once what was published. Stopping a stream
+- ``waitMs``: the milliseconds that the source waits for an offset at the log's end. Default 100. So
+  an idle stream asks ten times a second, and sees published transactions at once. Stopping a stream
   takes as long.
 - ``stopFile``: while this file exists, the source waits for no offset.
 - ``end``: with "published", the source reads a receiver's log up to its published end and does not
   check the log before it. The check takes compiled code, 45 MB, in this process. So the reader of
   the transactions has to report damage.
-- ``rows``: with "extent", each row has its batch's first position and last end, and nothing else.
-  There are as many rows as transactions. Executors then read no disk of the driver's.
+- ``rows``: with "extent", a row for each transaction has only its batch's first position and last
+  end. So executors do not read the driver's disk.
 
 Spark asks for offsets in one process and reads partitions in others. The processes share the log
 and its index on disk, never an attribute. So each process checks that an offset is a place of the

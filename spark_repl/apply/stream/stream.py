@@ -154,7 +154,8 @@ class RelayStream:
     def _once(self, follow: bool) -> None:
         mark = self._coordinator.mark.position
         resumes = resume_offset(self._checkpoint)
-        # The tables may pass this place before the stream has read it, and a purge goes by them.
+        # A purge removes files that the tables have passed, and they may pass this place before the
+        # stream has read it.
         first = self._applied.lease_at(mark if resumes is None else min(mark, resumes))
         with first as self._first, Pool(1, "first batch") as beside:
             beside.submit(self._apply_logged)
