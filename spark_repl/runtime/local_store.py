@@ -45,8 +45,8 @@ class LocalStore:
             os.replace(written, path)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """A hard link gives the name, which fails if the name is taken. A link whose answer was
-        lost, as on a mount that asks twice, is recognised by its inode."""
+        """Create the name by a hard link, which fails if the name exists. If an answer was lost, as
+        on a mount that repeats requests, the inode shows whether this call created the link."""
         with _beside(path, content) as written:
             try:
                 os.link(written, path)
@@ -66,8 +66,8 @@ class LocalStore:
         return content, _tag(content)
 
     def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
-        """Writers lock the file that they replace (flock), so a new one has to be locked again. The
-        tag is a digest of the content."""
+        """Replace the file under a lock (flock). A file that another writer has put there meanwhile
+        has to be locked again. The tag is a digest of the content."""
         if tag is None:
             try:
                 self.put_if_absent(path, content)

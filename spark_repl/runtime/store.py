@@ -21,7 +21,8 @@ class StoredFile(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """A store's name for what a file holds at a time: it differs where the content differs."""
+    """A store's name for the content of a file at one time. Different contents have different
+    tags."""
 
     e_tag: str | None
     version: str | None = None
@@ -41,8 +42,8 @@ class Store(Protocol):
         """Open a file to read from any place. Raises FileNotFoundError."""
 
     def open_output(self, path: str) -> BinaryIO:
-        """Open a new object, which is there when it is closed, and never if its context fails. Or
-        a file, which is there at once."""
+        """Open a new object or file. An object exists after it is closed, and never if its context
+        fails. A file exists at once."""
 
     def put(self, path: str, content: bytes) -> None:
         """Write a whole file, or replace it."""
@@ -62,8 +63,8 @@ class Store(Protocol):
         """Replace a small file if it still has that tag, or create it if ``tag`` is None and the
         name is free. Exactly one of several writers with one tag succeeds.
 
-        Return the new tag, None if nothing is written because the file has another tag or is
-        missing. Raises OSError if the outcome is unknown. If an answer is lost and a second request
+        Return the new tag. If the file has another tag or is missing, write nothing and return
+        None. Raise OSError if the outcome is unknown. If an answer is lost and a second request
         finds the caller's own file, the call has succeeded.
         """
 
@@ -85,7 +86,8 @@ class Store(Protocol):
         """Yield each file below a folder, at any depth, with its path relative to the folder."""
 
     def remove(self, path: str) -> None:
-        """Remove a file. Raises FileNotFoundError where there is none; S3 does not tell."""
+        """Remove a file. Raise FileNotFoundError if it is missing, except on S3, which reports no
+        error."""
 
     def remove_folder(self, folder: str) -> None:
         """Remove a folder with all that is in it."""

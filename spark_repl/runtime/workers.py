@@ -39,8 +39,10 @@ _warm = 0
 class Workers:
     """Runs functions of importable modules on the executors, at most ``count`` at a time. Work in
     this process does not wait for a session that is still being built.
-    ``task_retries``: attempts that Spark repeated because an executor was lost. ``config``: of the
-    applier, None for tasks that use no file of the driver's disk."""
+
+    ``task_retries``: attempts that Spark repeated because an executor was lost. ``config``: the
+    applier's configuration, or None if the tasks use no file of the driver's disk.
+    """
 
     def __init__(self, spark: Session, count: int, config: Config | None = None) -> None:
         self._session, self.count, self.task_retries = spark, count, 0

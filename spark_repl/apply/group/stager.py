@@ -126,8 +126,8 @@ class Stager:
 
     @cached_property
     def remote(self) -> RemoteSpans | None:
-        """Return how executors read the log if they can't read the driver's disk. Wait for Spark if
-        that depends on its master."""
+        """Return the converter of spans for executors that can't read the driver's disk, or None if
+        they can. Wait for Spark if that depends on its master."""
         if not self.workers.has_own_disks():
             return None
         layout = self._layout
@@ -187,8 +187,8 @@ class Stager:
     def _outcomes_remote(
         self, remote: RemoteSpans, tasks: Sequence[StageTask]
     ) -> list[Staged | Exception]:
-        """Run the tasks on executors that can't read the driver's disk. This process runs those of
-        which too much is not archived yet."""
+        """Run the tasks on executors that can't read the driver's disk. Run a task in this process
+        if too many of its bytes are not archived yet."""
         outcomes: dict[int, Staged | Exception] = {}
         sent: dict[int, StageTask] = {}
         for number, task in enumerate(tasks):

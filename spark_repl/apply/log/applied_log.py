@@ -77,8 +77,8 @@ class AppliedLog:
                 read_while_purged(self.path, see)
 
     def lease_at(self, position: int) -> Lease:
-        """Return a lease of its own on the file of this packed position, while ``hold`` moves on.
-        Of a file that is purged it holds none."""
+        """Return another lease, on the file of this packed position, which ``hold`` does not move.
+        If the file is purged, the lease is on no file."""
         relay, lease = self.view.relay, Lease()
         number = min((position >> OFFSET_BITS) - self.base, relay.files[-1].number)
         with suppress(FileNotFoundError):

@@ -1,11 +1,11 @@
 """Control: writes the control table, ``<target>/_repl/control``: owner, histories, tables and cuts.
 
-The table is a small Delta table, written through delta-rs: a commit takes 3 ms where a Spark job
-takes 200 ms, and the status needs no Spark. An applier that slept through a takeover can't publish
-anything (``fence``). A commit that failed is looked up first: it may have landed, another process
-may have cleaned the table up, or storage has failed.
+The table is a small Delta table, written by delta-rs: a commit takes 3 ms instead of a Spark job's
+200 ms, and the status needs no Spark. An applier that slept through a takeover can't publish
+anything (``fence``). After an error of a commit, ``Control`` first looks for the commit in the log:
+it may have landed, another process may have cleaned up the table, or storage has failed.
 
-``clean_up`` removes the commits and files that the table's checkpoints make needless.
+``clean_up`` removes commits and files that nothing needs after a checkpoint of the table.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class PruningRules(Protocol):
 class Control(ControlRows):
     """The reader of the control table, and its writer after ``claim``. Thread-safe.
 
-    ``channel``: the channel to which the target must belong; "": any. ``append``: delta-rs' own.
-    ``lease_s`` and ``on_taken`` count from the next claim on: seconds for which the owner's lease
-    holds (0: it has none); what is called, in the lease's thread, after a takeover.
+    ``channel``: the channel to which the target must belong; "": any. ``append``: delta-rs'
+    function that writes rows. ``lease_s``: seconds for which the owner's lease is valid, from the
+    next claim on; 0: it has none. ``on_taken``: called in the lease's thread after a takeover.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Control(ControlRows):
         """Make this process the owner, and return the new epoch. Convert the cuts of a target that
         an earlier version wrote, in the same commit.
 
-        Raise FencedError, naming the other owner, if that is or may be alive: an owner on another
-        host is, until ``owner_lease.wait_until_unclaimed`` has seen its lease expire. Raise
-        TargetError if the target belongs to another channel.
+        Raise FencedError, naming the other owner, if that owner runs or may run. An owner on
+        another host may run until ``owner_lease.wait_until_unclaimed`` has seen its lease expire.
+        Raise TargetError if the target belongs to another channel.
         """
         storage.check_bucket(self.path)
         storage.make_folder(self.path)

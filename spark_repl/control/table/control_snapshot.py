@@ -1,7 +1,8 @@
-"""ControlSnapshot: what the control table holds at one version.
+"""ControlSnapshot: the rows of the control table at one version.
 
-There are thousands of cuts, and mostly only the newest is read. So cuts, and the rows of their
-tables, stay in Arrow: to make Python objects of all takes ten times as long as to read them.
+There are thousands of cuts, and most readers need only the newest. So cuts, and the rows of their
+tables, stay in Arrow: to convert all of them to Python objects takes ten times as long as to read
+them.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ _CUT_COLUMNS = [*COMMON, "sequence"]
 
 @dataclass(frozen=True)
 class ControlSnapshot:
-    """The rows of one version. ``other_rows``: rows of other kinds, oldest first; ``cuts``: as they
-    were read; ``newer``: cuts that were written since; ``tables``: of the cuts; ``known_format``:
-    the highest number of a format that may be read; ``is_earlier``: whether an earlier version
-    wrote the cuts."""
+    """The rows of one version. ``cuts``: in the order of the first read; ``newer``: cuts that were
+    written later; ``tables``: the rows of all cuts' tables; ``other_rows``: rows of other kinds,
+    oldest first; ``known_format``: the highest number of a format that may be read; ``is_earlier``:
+    whether an earlier version wrote the cuts."""
 
     version: int = -1
     other_rows: tuple[Row, ...] = ()
@@ -54,7 +55,8 @@ class ControlSnapshot:
     @classmethod
     def of(cls, version: int, rows: pa.Table, known_format: int, file: str) -> ControlSnapshot:
         """Return the snapshot of all rows of the table at ``version``. Raise FormatError if the
-        format of any is above ``known_format``, and TargetError as ``earlier_cuts.converted``."""
+        format of any row is above ``known_format``. Raise TargetError as
+        ``earlier_cuts.converted``."""
         formats.check_all(rows.column("detail"), known_format, "this target", file)
         rows = with_all_columns(rows)
         is_earlier = has_earlier(rows)
