@@ -27,7 +27,7 @@ def beside(file: str, path: str) -> str:
 
 def archive_beside(file: str, path: str) -> str:
     """Return the absolute form of ``relay.archive``, which may also be "off"."""
-    return path if path == OFF else beside(file, path)
+    return OFF if path.lower() == OFF else beside(file, path)
 
 
 def command_beside(file: str, command: str) -> str:

@@ -9,7 +9,10 @@ until it succeeds.
    name exists, an earlier attempt wrote the object: it compares the bytes and records them.
 3. The archive has the files of the local log. After a purge has removed a file locally, this
    thread removes the file from the archive. No other thread or process does.
-4. It removes earlier generations of the same target after this one has all that was restored.
+4. If the log was restored, it removes the earlier generations of its target after this one has all
+   that was restored. It leaves generations of other logs: another receiver may still write them.
+5. A chunk counts only if the generation's ``log`` still exists after it was written. Otherwise a
+   successor has replaced the generation, and this log begins another one.
 """
 
 from __future__ import annotations
@@ -141,6 +144,11 @@ class Archiver:
             self.error, self._failed_at = text, time.time()
             self._records.clear()  # a record may end with a part of a line
             return False
+        except Exception as error:  # otherwise the thread would end unnoticed
+            logger.exception("the relay log is not archived; tried again")
+            self.error, self._failed_at = f"{type(error).__name__}: {error}", time.time()
+            self._records.clear()
+            return False
         if self.error:
             logger.warning("the relay log is archived again")
         self.error = ""
@@ -174,7 +182,7 @@ class Archiver:
         for number in own.numbers if own else ():
             if number < files.numbers[0]:  # its record was lost, and it was purged
                 self.archive.remove_file(self._generation, number)
-        self._earlier = [log.generation for log in logs if self._is_replaced(log)]
+        self._earlier = [log.generation for log in logs if restored and self._is_replaced(log)]
         self._log_id = files.log_id
 
     def _is_replaced(self, log: ArchivedLog) -> bool:
@@ -218,6 +226,13 @@ class Archiver:
                 return False
             chunk = self._put(fd, number, end, min(size, end + self._chunk_bytes), size)
             reach("relay_archived")
+            if not self.archive.has(self._generation):
+                self._log_id, self.archived = "", None  # the next turn begins another generation
+                raise LogError(
+                    "another receiver of this target has replaced this archive of the relay log",
+                    file=self.archive.folder(self._generation),
+                    hint="stop one of the two receivers: only one may follow for a channel",
+                )
             append_chunk(self.folder, number, chunk)
             end = chunk.end
             self._records[number] = end, False

@@ -265,6 +265,7 @@ class Receiver:
                     logger.warning("relay.space_limit_bytes is reached: waiting for a purge")
                 is_waiting = True
                 self._acknowledge(connection, intake)
+                self._acknowledge_archived(connection)
                 self.report.write("ON", self.writer, "waiting for space")
                 self._stop.wait(0.1)
                 last_byte = time.monotonic()

@@ -8,8 +8,8 @@ Below the root each log has a folder with a number of its own, its generation:
 
 The archiver writes each object once and never replaces one. A chunk begins where the previous one
 ends, so one listing shows which bytes of which files the archive has. The archiver writes ``log``
-before any chunk, and only if the name is free, so two logs never share a generation. A later
-generation replaces the earlier ones of its target after it has all that was restored from them.
+before any chunk, and only if the name is free, so two logs never share a generation. A generation
+that was restored from earlier ones of its target replaces them after it has all that was restored.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class RelayArchive:
         taken = sorted(int(name) for name in names if re.fullmatch(r"\d{8}", name))
         for generation in reversed(taken):
             with suppress(FileNotFoundError):  # a generation that was removed
-                if self.note(generation).log_id == note.log_id:
+                found = self.note(generation)
+                if (found.log_id, found.target) == (note.log_id, note.target):
                     return generation
         text = json.dumps(
             {"log_id": note.log_id, "target": note.target, "restored_to": note.restored_to}
@@ -173,6 +174,18 @@ class RelayArchive:
                 put_durably(f"{self.folder(generation)}/{_LOG}", content)
                 return generation
         raise LogError("the archive has no free generation", file=self.root, hint="empty it")
+
+    def has(self, generation: int) -> bool:
+        """Return whether a generation's ``log`` exists. Raise OSError, TargetError."""
+        path = f"{self.folder(generation)}/{_LOG}"
+        return store_of(path).exists(path)
+
+    def forget(self, target: str) -> None:
+        """Remove all generations of a target. Raise OSError, TargetError."""
+        for log in self.logs():
+            with suppress(FileNotFoundError):
+                if self.note(log.generation).target == target:
+                    self.remove_log(log.generation)
 
     def seal(self, generation: int, number: int, size: int) -> None:
         """Record that the archive has a whole log file. Raise OSError, TargetError."""

@@ -51,6 +51,14 @@ def archiver_of(config: Config, archive: RelayArchive) -> Archiver:
     )  # fmt: skip
 
 
+def forget_archived(config: Config) -> None:
+    """Remove what is archived of the relay logs of a configuration's target, because all tables are
+    copied again: a start must not restore a log from before that copy. Raise OSError,
+    TargetError."""
+    if (archive := archive_of(config)) is not None:
+        archive.forget(_target(config))
+
+
 def restore_lost(
     config: Config,
     archive: RelayArchive,

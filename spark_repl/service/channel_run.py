@@ -25,6 +25,7 @@ from ..receiver.report import has_received
 from ..runtime.starting_session import built, starting
 from ..runtime.threads import channel_here
 from .applied_purge import watch
+from .archived_relay import forget_archived
 from .command_process import Start, start
 from .older_log import clear_older, clear_state_of_removed
 from .reload import Reload
@@ -141,6 +142,7 @@ class ChannelRun:
                 logger.warning("%s: all tables are copied anew", error)
             self._replica = None
             plan_copy(config, anew=True)
+            forget_archived(config)  # first: the receiver would restore what is cleared
             clear(Path(config.relay.path))
             first = True
 

@@ -17,7 +17,7 @@ from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import clear, purge
 from spark_repl.relay.archive import LogNote, RelayArchive
 from spark_repl.relay.archived_ranges import archived_chunks, record_path
-from spark_repl.relay.published_end import read_end
+from spark_repl.relay.published_end import End, read_end
 from spark_repl.runtime.stores import store_of
 from tests.support.archived_log import (
     TARGET,
@@ -202,15 +202,49 @@ def test_a_cleared_log_leaves_no_record(relay: Path, archive: RelayArchive) -> N
     assert not [*relay.glob("*.archived")]
 
 
-def test_a_new_log_replaces_the_earlier_one(
-    relay: Path, source: list[Path], archive: RelayArchive
+def received_as_restored(folder: Path, source: list[Path]) -> End:
+    """Receive a log with the note of one that was restored from an archive."""
+    received(folder, source)
+    end = read_end(folder)
+    assert end is not None
+    (folder / "relay.restored").write_text(
+        f'{{"log_id": "{end.log_id}", "file": {end.position.file_no},'
+        f' "size": {end.position.offset}}}'
+    )
+    return end
+
+
+def test_a_new_log_leaves_the_earlier_one(
+    relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
+) -> None:
+    """Another receiver of the target may still write it, for example on a standby host."""
+    archiver(relay, archive).turn()
+    standby = tmp_path / "standby"
+    received(standby, source)
+    archiver(standby, archive).turn()
+    archiver(relay, archive).turn()
+    assert archived(archive, 1) == contents(relay)
+    assert archived(archive, 2) == contents(standby)
+
+
+def test_a_log_is_not_archived_for_a_target_that_it_is_not_of(
+    relay: Path, archive: RelayArchive
+) -> None:
+    """Found: after a move of the target no start restored the log."""
+    archiver(relay, archive).turn()
+    archiver(relay, archive, target="memory://bank/moved").turn()
+    assert archive.note(2).target == "memory://bank/moved"
+    assert archived(archive, 2) == contents(relay)
+
+
+def test_the_logs_of_a_target_are_forgotten(
+    relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
     archiver(relay, archive).turn()
-    clear(relay)
-    received(relay, source)
-    archiver(relay, archive).turn()
+    received(tmp_path / "other", source)
+    archiver(tmp_path / "other", archive, target="memory://bank/other").turn()
+    archive.forget(TARGET)
     assert [log.generation for log in archive.logs()] == [2]
-    assert archived(archive, 2) == contents(relay)
 
 
 def test_a_log_of_another_target_stays(
@@ -228,13 +262,7 @@ def test_the_earlier_log_stays_until_all_that_was_restored_is_archived(
 ) -> None:
     archiver(relay, archive).turn()
     restored = tmp_path / "restored"
-    received(restored, source)
-    end = read_end(restored)
-    assert end is not None
-    (restored / "relay.restored").write_text(
-        f'{{"log_id": "{end.log_id}", "file": {end.position.file_no},'
-        f' "size": {end.position.offset}}}'
-    )
+    end = received_as_restored(restored, source)
     last = len(archived_chunks(relay, end.position.file_no))
     assert last > 1
     total = sum(len(archived_chunks(relay, number)) for number in range(1, 20))
@@ -249,21 +277,21 @@ def test_the_earlier_log_stays_until_all_that_was_restored_is_archived(
 def test_a_receiver_that_slept_changes_nothing(
     relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
-    """It writes into its own generation, which no start restores any more, and the next receiver
-    removes that."""
+    """It finds that its generation was replaced, counts nothing as archived there, and begins
+    another one."""
     sleeper = archiver(relay, archive)
     with listening(_after(3)), pytest.raises(_KilledError):
         sleeper.turn()
     following = tmp_path / "following"
-    received(following, source)
+    received_as_restored(following, source)
     archiver(following, archive).turn()
     sleeper._records.clear()
+    with pytest.raises(LogError, match="another receiver of this target has replaced"):
+        sleeper.turn()
+    assert sleeper.archived is None
     sleeper.turn()
-    left, own = archive.logs()
-    assert not left.has_begun and own.has_begun
     assert archived(archive, 2) == contents(following)
-    archiver(following, archive).turn()
-    assert [log.generation for log in archive.logs()] == [2]
+    assert archived(archive, 3) == contents(relay)
 
 
 def test_two_receivers_never_share_a_generation(archive: RelayArchive) -> None:
