@@ -162,8 +162,8 @@ class RelayArchive:
         taken = sorted(int(name) for name in names if re.fullmatch(r"\d{8}", name))
         for generation in reversed(taken):
             with suppress(FileNotFoundError):  # a generation that was removed
-                found = self.note(generation)
-                if (found.log_id, found.target) == (note.log_id, note.target):
+                existing = self.note(generation)
+                if (existing.log_id, existing.target) == (note.log_id, note.target):
                     return generation
         text = json.dumps(
             {"log_id": note.log_id, "target": note.target, "restored_to": note.restored_to}

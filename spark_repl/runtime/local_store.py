@@ -19,7 +19,7 @@ from typing import BinaryIO
 from .store import StoredFile, Tag
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
-_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
+_NO_LOCKS = frozenset({errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 class LocalStore:

@@ -8,12 +8,16 @@ its own process (``workers``), so that a start's first cut does not wait for Spa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from ..errors import SparkReplError, Stopped
+from .retry import first_line
 from .threads import Pool
+
+_LOOK_S = 0.5
 
 Session = SparkSession | Future[SparkSession]
 """a session, or one that is still being built"""
@@ -32,6 +36,18 @@ def is_built(session: Session) -> bool:
     return not isinstance(session, Future) or session.done()
 
 
-def built(session: Session) -> SparkSession:
-    """Return the session when it is built. Raise the error of building it."""
-    return session.result() if isinstance(session, Future) else session
+def built(session: Session, is_stopping: Callable[[], bool] = lambda: False) -> SparkSession:
+    """Return the session when it is built. Raise SparkReplError if it can't be built: no retry
+    changes that, whatever the reason. Raise Stopped if ``is_stopping`` returns True before."""
+    if not isinstance(session, Future):
+        return session
+    while not session.done():
+        if is_stopping():
+            raise Stopped
+        wait([session], _LOOK_S)
+    try:
+        return session.result()
+    except SparkReplError:
+        raise
+    except Exception as error:
+        raise SparkReplError(f"Spark does not start: {first_line(error)}") from error

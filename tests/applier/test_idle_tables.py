@@ -43,7 +43,7 @@ def test_dead_files_of_a_table_that_changes_no_more_go(
         log.transaction(update(B, ((1, str(n)), (1, str(n + 1)))))
         with applier(log.folder, target, keys=KEYS, parts=HERE) as found:
             apply_without_stream(found)
-            aim, workers = found.config.target, HERE.workers(None, 2)  # type: ignore[arg-type]
+            aim, workers = found.config.target, HERE.workers(None, 2, found.config)  # type: ignore[arg-type]
             maintenance = TableMaintenance(found.tracking, workers, aim)
             upkeep = UpkeepScheduler(found.tracking, aim, maintenance.maintain, maintenance.forget)
             upkeep.schedule(["t.b"])

@@ -58,7 +58,7 @@ def test_tasks_read_each_transaction_once(
             for span in task.spans:
                 for first, last in spans.slices(span):
                     starts, ends = span.starts[first:last], span.ends[first:last]
-                    data = spans._read(replace(span, starts=starts, ends=ends), starts)
+                    data = spans.read_span(replace(span, starts=starts, ends=ends), starts)
                     assert len(data) <= slice_bytes or last == first + 1
                     found = np.unique(data)
                     assert [log[i - 1][1] for i in found] == (ends - starts).tolist()
@@ -77,5 +77,5 @@ def test_a_file_that_ends_early_is_named_with_the_position(tmp_path: Path) -> No
     starts, ends = np.array([0, 20], np.int64), np.array([10, 30], np.int64)
     with pytest.raises(DecodeError, match="shorter than when it was indexed") as caught:
         span = Span(str(path), 1, starts, ends, np.zeros(2, bool), checksum=False)
-        spans._read(replace(span, starts=starts, ends=ends), starts + (1 << OFFSET_BITS))
+        spans.read_span(replace(span, starts=starts, ends=ends), starts + (1 << OFFSET_BITS))
     assert "1:20" in str(caught.value)

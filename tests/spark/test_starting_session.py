@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
-from spark_repl.errors import RowError, SetupError
+from spark_repl.errors import RowError, SetupError, SparkReplError
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.runtime.starting_session import starting
@@ -120,18 +121,49 @@ def test_an_error_of_the_first_batch_is_raised(spark, tmp_path):
         replica.apply()
 
 
-def test_an_error_of_building_the_session_is_raised(tmp_path):
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (SetupError("no Java"), "no Java"),
+        (OSError(errno.ENOSPC, "No space left on device"), "Spark does not start: .*No space left"),
+    ],
+)
+def test_an_error_of_building_the_session_is_raised(tmp_path, error, text):
+    """Also one that would be retried if the tables met it: the session stays as it is."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)
     log.transaction(insert(A, (1, "x")))
 
     def build() -> SparkSession:
-        raise SetupError("no Java")
+        raise error
 
     with (
         starting(build) as session,
         Replica(session, config_of(log, target)) as replica,
-        pytest.raises(SetupError, match="no Java"),
+        pytest.raises(SparkReplError, match=text),
     ):
         replica.apply()
     assert len(cuts(target)) == 2  # those of both transactions, applied meanwhile
+
+
+def test_an_error_of_building_the_session_ends_a_first_batch_that_waits(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.gno += 200_000_000  # seconds of its commit time also: it is not due yet
+    log.ddl(A.create)
+    session: Future[SparkSession] = Future()
+    session.set_exception(SetupError("no Java"))
+    with (
+        Replica(session, config_of(log, target, delay_s=3600)) as replica,
+        pytest.raises(SetupError, match="no Java"),
+    ):
+        replica.apply()
+    assert not cuts(target)
+
+
+def test_a_stop_ends_the_wait_for_a_session(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    session: Future[SparkSession] = Future()
+    with Replica(session, config_of(log, target)) as replica, following(replica) as errors:
+        wait_until(lambda: replica.counters.transactions == 1)
+    assert errors == [] and not session.done()

@@ -96,7 +96,7 @@ def tended(
 
 def tend(found: Replica) -> None:
     """All of the upkeep that is due."""
-    workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
+    workers, names = HERE.workers(None, 2, found.config), list(found.tracking.tables)  # type: ignore[arg-type]
     target = found.config.target
     maintenance = table_maintenance.TableMaintenance(found.tracking, workers, target)
     upkeep = UpkeepScheduler(found.tracking, target, maintenance.maintain, maintenance.forget)

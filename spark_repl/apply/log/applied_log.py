@@ -76,14 +76,13 @@ class AppliedLog:
             except FileNotFoundError:
                 read_while_purged(self.path, see)
 
-    def lease_at(self, position: int) -> Lease:
-        """Return another lease, on the file of this packed position, which ``hold`` does not move.
-        If the file is purged, the lease is on no file."""
-        relay, lease = self.view.relay, Lease()
+    def hold_by(self, lease: Lease, position: int) -> None:
+        """Move a lease to the file of this packed position, while ``hold`` moves on. Leave it where
+        it is if that file was purged."""
+        relay = self.view.relay
         number = min((position >> OFFSET_BITS) - self.base, relay.files[-1].number)
         with suppress(FileNotFoundError):
             lease.hold(relay, number)
-        return lease
 
     def close(self) -> None:
         self._lease.release()

@@ -94,7 +94,10 @@ class RelayStream:
         finally:
             if self._listener is not None:
                 self._listener.release()
-        if self._error is not None:
+        self._raise_error()
+
+    def _raise_error(self) -> None:
+        if self._error is not None and not isinstance(self._error, Stopped):
             raise self._error
 
     def _to_end(self) -> None:
@@ -118,10 +121,12 @@ class RelayStream:
         """Apply the transactions that the log has already, at most a batch. Keep an error for
         ``run``."""
         with self._batching:
-            if self._is_stopping() or self._coordinator.reached_until:
+            ended = self._error is not None or self._coordinator.reached_until
+            if ended or self._is_stopping():
                 return
             coordinator, index = self._coordinator, self._applied.view.index
-            records = index.slice(coordinator.mark.position, index.end)
+            most = self._config.apply.group_max_transactions * _BATCH_GROUPS
+            records = index.slice(coordinator.mark.position, index.end, most)
             within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
             try:
                 coordinator.pace.begin_batch()
@@ -135,12 +140,15 @@ class RelayStream:
         base, low = self._applied.base, self._applied.start
         high = max(self._applied.view.index.end, low)
         forget_foreign(self._checkpoint, self._applied.view.relay, base, high)
+        start = min(max(self._coordinator.mark.position, low), high)
+        if resume_offset(self._checkpoint) is None:
+            self._applied.hold_by(self._first, start)
         reader = (
             spark.readStream.format("mysql_relay")
             .option("path", self._applied.path)
             .option("index", self._applied.folder)
             .option("base", str(base))
-            .option("start", str(min(max(self._coordinator.mark.position, low), high)))
+            .option("start", str(start))
             .option("maxBytesPerTrigger", str(self._most))
             .option("lease", "false")  # the applier itself holds the file where the tables are
             .option("waitMs", str(_WAIT_MS if follow else 0))
@@ -154,12 +162,21 @@ class RelayStream:
     def _once(self, follow: bool) -> None:
         mark = self._coordinator.mark.position
         resumes = resume_offset(self._checkpoint)
-        # A purge removes files that the tables have passed, and they may pass this place before the
-        # stream has read it.
-        first = self._applied.lease_at(mark if resumes is None else min(mark, resumes))
-        with first as self._first, Pool(1, "first batch") as beside:
+        if self._error is not None:  # an earlier stream was lost after its first batch had failed
+            return
+        with Lease() as self._first, Pool(1, "first batch") as beside:
+            # The tables may pass this place before the stream has read it. A purge goes by them.
+            first = mark if resumes is None else min(mark, resumes)
+            self._applied.hold_by(self._first, first)
             beside.submit(self._apply_logged)
-            self._stream(built(self._spark), follow)
+            try:
+                self._stream(built(self._spark, self._is_stopping), follow)
+            except BaseException as error:
+                if not (temporary(error) or disk_full(error)):
+                    self._coordinator.stopping.set()  # the first batch may wait for hours
+                if self._error is not None:
+                    raise self._error from error
+                raise
 
     def _stream(self, spark: SparkSession, follow: bool) -> None:
         stop_file = Path(self._applied.folder) / _STOP_FILE
@@ -188,6 +205,8 @@ class RelayStream:
             if self._error is None and (temporary(error) or disk_full(error)):
                 raise
             self._error = self._error or self._translated(error)
+            if self._error is not None:
+                self._coordinator.stopping.set()  # the first batch may wait for hours
         finally:
             stopped.set()
             with self._batching:  # stopping the query would interrupt a batch's call to the JVM
@@ -210,7 +229,6 @@ class RelayStream:
                 raise StoppedBetweenGroups
             try:
                 self._apply(frame)
-                self._first.release()
             except StoppedBetweenGroups:
                 raise
             except BaseException as error:
@@ -229,6 +247,8 @@ class RelayStream:
         first, last, count = self._retries.run(lambda: extent(frame))
         if count:
             self._apply_between(first, last, count)
+            if last >= self._coordinator.mark.position:  # the stream is where the tables are
+                self._first.release()
         else:
             self._retries.run(self._applied.refresh)
         index = self._applied.view.index

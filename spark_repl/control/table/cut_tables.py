@@ -72,15 +72,6 @@ def change_rows(
     ]  # fmt: skip
 
 
-def changes_content(changes: Mapping[str, TableVersion | None], sequence: int) -> str:
-    """Return a text that identifies the content of ``change_rows``."""
-    lines = [
-        f"{name} {table and (table.path, table.version, table.metadata_id, table.position)}"
-        for name, table in changes.items()
-    ]
-    return f"{sequence} {lines}"
-
-
 @dataclass(frozen=True)
 class CutTables:
     """The rows of the kind ``cut_table`` of one version of the control table, in Arrow.

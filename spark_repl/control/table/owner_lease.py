@@ -43,6 +43,8 @@ LEASE_S = 30
 _RENEWALS = 4
 """number of renewals in the time for which a lease is valid"""
 _FORMAT, _TRIES = 1, 5
+_LOOK_MOST_S = 5.0
+"""between two looks of a waiting rival"""
 
 
 def lease_path(control: str) -> str:
@@ -250,5 +252,5 @@ def wait_until_unclaimed(
             f"another applier owns this target: pid {owner.pid} on host {owner.host}; if it does"
             f" not renew its lease for another {watch.left_s:.0f} s, it is gone"
         )
-        if wait(stopping, owner.lease_s / _RENEWALS / 2):
+        if wait(stopping, min(owner.lease_s / _RENEWALS / 2, _LOOK_MOST_S)):
             raise Stopped

@@ -74,7 +74,7 @@ class Following:
             time.sleep(_TURN_S)  # each look reads the control table
 
     def verify(self, *only: str, **limits: Any) -> VerifyResult:
-        workers = HERE.workers(None, 2)  # type: ignore[arg-type]
+        workers = HERE.workers(None, 2, self.config)  # type: ignore[arg-type]
         taken = VerifyLimits(**{"wait_s": 30.0, **limits})
         layout = Layout.of(self.config.target)
         return Verifier(self.config, layout, LocalDelta(), workers, taken).verify(only)

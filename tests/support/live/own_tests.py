@@ -120,7 +120,7 @@ def compared(server: Server, folder: Path) -> dict[str, Any]:
     layout = Layout.of(config.target)
     try:
         run(log, config.target.path, keys={"zero_dates": "string"})
-        workers = HERE.workers(None, 2)  # type: ignore[arg-type]
+        workers = HERE.workers(None, 2, config)  # type: ignore[arg-type]
         limits = VerifyLimits(wait_s=20.0)
         found = Verifier(config, layout, LocalDelta(), workers, limits).verify()
     except SparkReplError as error:

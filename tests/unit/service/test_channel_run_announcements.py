@@ -48,7 +48,9 @@ def test_the_relay_log_is_waited_for(config, capsys):
 
 
 def test_spark_starts(config, tmp_path, capsys, caplog):
-    LogWriter(tmp_path / "relay").ddl("CREATE DATABASE t")
+    log = LogWriter(tmp_path / "relay")
+    for number in range(9):
+        log.ddl(f"CREATE DATABASE d{number}")
     control = control_of(config)
     control.claim()
     control.publish(Cut(9, "11111111-2222-3333-4444-555555555555:1-9", "log", {}, {}))

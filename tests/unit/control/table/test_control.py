@@ -24,7 +24,7 @@ from spark_repl.control.records.retention import Retention
 from spark_repl.control.table import control as control_cleanup
 from spark_repl.control.table import control as module
 from spark_repl.control.table.control import Control
-from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.fence import Fence
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FencedError, TargetError
@@ -143,6 +143,21 @@ def test_tried_again_it_is_written_once(control, faulty):
     control.publish(CUT)
     assert positions(control) == [7]
     assert control.cuts()[0].at == Control(control.path).cuts()[0].at, "as it was written first"
+
+
+def test_tried_again_after_another_look_it_is_written_once(control, faulty):
+    """Found: another thread had read the commit that landed, so that the next attempt wrote the
+    cut's tables as changes to themselves, and did not find its own mark."""
+    first = Cut(7, "u:1-3", "log", {}, {"d.a": TableVersion("d/a", 1, "m", 7)})
+    control.publish(first)
+    cut = Cut(8, "u:1-4", "log", {}, {"d.a": TableVersion("d/a", 2, "m", 8)})
+    faulty(BROKEN, lands=True)
+    control.fails = 1
+    with pytest.raises(OSError, match="Input/output"):
+        control.publish(cut)
+    control.snapshot()
+    control.publish(cut)
+    assert positions(control) == [7, 8]
 
 
 @pytest.mark.parametrize(("text", "number"), [(FULL, errno.ENOSPC), (BROKEN, errno.EIO)])
