@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ...config import Config
     from ...observe.reports.applier_status import ApplierStatus
+    from ...schedule.group import Records
     from ..group.coordinator import Coordinator
     from ..log.applied_log import AppliedLog
 
@@ -117,21 +118,31 @@ class RelayStream:
         with self._batching:
             return self._coordinator.has_met_until()
 
+    @property
+    def _has_ended(self) -> bool:
+        """Return whether no further batch may be applied. The caller holds the lock of batches."""
+        ended = self._error is not None or self._coordinator.reached_until
+        return ended or self._is_stopping()
+
+    def _apply_records(self, records: Records) -> None:
+        """Apply the records of one batch."""
+        pace = self._coordinator.pace
+        pace.begin_batch()
+        self._coordinator.apply(records)
+        pace.end_batch()
+
     def _apply_logged(self) -> None:
         """Apply the transactions that the log has already, at most a batch. Keep an error for
         ``run``."""
         with self._batching:
-            ended = self._error is not None or self._coordinator.reached_until
-            if ended or self._is_stopping():
+            if self._has_ended:
                 return
             coordinator, index = self._coordinator, self._applied.view.index
             most = self._config.apply.group_max_transactions * _BATCH_GROUPS
             records = index.slice(coordinator.mark.position, index.end, most)
             within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
             try:
-                coordinator.pace.begin_batch()
-                coordinator.apply(records[:within])
-                coordinator.pace.end_batch()
+                self._apply_records(records[:within])
             except Exception as error:  # noqa: BLE001 ``run`` raises it
                 self._error = error
 
@@ -224,8 +235,7 @@ class RelayStream:
         """Apply a batch. Its rows name the transactions; the workers read the transactions'
         contents. A thread of Py4J's calls it."""
         with under_channel(self._channel), self._batching:
-            ended = self._error is not None or self._coordinator.reached_until
-            if ended or self._is_stopping():
+            if self._has_ended:
                 raise StoppedBetweenGroups
             try:
                 self._apply(frame)
@@ -267,10 +277,8 @@ class RelayStream:
                 position=RelayPosition.unpack(first),
                 hint="was a file replaced while the applier ran?",
             )
+        self._apply_records(records)
         coordinator = self._coordinator
-        coordinator.pace.begin_batch()
-        coordinator.apply(records)
-        coordinator.pace.end_batch()
         stopped = coordinator.stopping.is_set() and coordinator.mark.position < last
         if stopped or coordinator.reached_until:
             # The checkpoint must not record the batch as done: it comes again at the next start.
