@@ -60,8 +60,20 @@ def requested() -> Iterator[list[str]]:
     yield asked
     urllib.request.urlopen(f"{recorder}/stop-recording", b"").close()
     with urllib.request.urlopen(f"{recorder}/download-recording") as answer:
-        entries = [json.loads(line) for line in answer if line.strip()]
-    asked += [f"{entry['method']} {entry['url']}" for entry in entries]
+        recording = answer.read().decode()
+    asked += [f"{entry['method']} {entry['url']}" for entry in recorded_entries(recording)]
+
+
+def recorded_entries(recording: str) -> Iterator[dict[str, str]]:
+    """Yield each entry of ``recording``. Two requests at once may share a line, because moto
+    writes an entry and its line feed separately."""
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(recording):
+        if recording[at].isspace():
+            at += 1
+            continue
+        entry, at = decoder.raw_decode(recording, at)
+        yield entry
 
 
 def _serve() -> None:
