@@ -1,5 +1,9 @@
 """Owner: the process that applies to a target, and whether it is known to be dead.
 
+A process can be looked up only by processes of the same boot of the machine and the same PID
+namespace. Names of hosts don't show that: pods of a StatefulSet and containers of one configuration
+have equal names, on one machine or on several.
+
 An owner keeps its work in folders that bear its epoch. A process that slept while another one took
 over writes and removes there for a moment when it wakes, and disturbs no other owner.
 """
@@ -36,6 +40,11 @@ class Owner:
     """"": not recorded"""
     lease_s: int = 0
     """seconds within which it renews its lease (``owner_lease``); 0: it has none"""
+    boot_id: str = ""
+    """identifies the boot of its machine; "": not recorded, by an earlier version or without
+    /proc"""
+    pid_namespace: int = 0
+    """inode of its PID namespace; 0: not recorded"""
 
     @classmethod
     def me(cls, channel: str, claim: str = "", lease_s: int = 0) -> Owner:
@@ -45,12 +54,18 @@ class Owner:
         return cls(
             socket.gethostname(), pid, _started(pid), since,
             channel=channel, claim=claim, lease_s=lease_s,
+            boot_id=_boot_id(), pid_namespace=_pid_namespace(),
         )  # fmt: skip
 
     @property
     def is_here(self) -> bool:
-        """Return whether the process runs, or ran, on this host."""
-        return self.host == socket.gethostname()
+        """Return whether this process can look the owner's process up: both are on this host, in
+        one boot and one PID namespace. What the owner's row does not record counts as equal."""
+        return (
+            self.host == socket.gethostname()
+            and self.boot_id in ("", _boot_id())
+            and self.pid_namespace in (0, _pid_namespace())
+        )
 
     @property
     def has_lease_elsewhere(self) -> bool:
@@ -63,9 +78,9 @@ class Owner:
 
     @property
     def is_dead(self) -> bool:
-        """Return whether the owner has released the target, or is known to be dead. Only processes
-        of this host can be checked. An owner of this very process is dead also if it has ended and
-        storage did not accept its release."""
+        """Return whether the owner has released the target, or is known to be dead. Only a process
+        that ``is_here`` can be checked. An owner of this very process is dead also if it has ended
+        and storage did not accept its release."""
         if self.released:
             return True
         if self.is_this_process:
@@ -112,6 +127,23 @@ def succeed(folder: str, *, inherit: bool) -> None:
     for name in names:
         if not name.isdigit() or int(name) < int(epoch):
             shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+
+
+def _boot_id() -> str:
+    """Return what identifies the boot of this machine; "" without Linux's /proc."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _pid_namespace() -> int:
+    """Return the inode of this process's PID namespace; 0 without Linux's /proc."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
 
 
 def _started(pid: int) -> int:

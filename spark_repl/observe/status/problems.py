@@ -84,7 +84,8 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
         )
     if state in ("running", "starting") and not run and not owner["here"]:
         yield Problem(
-            f"whether the applier still runs can't be seen from here: it is on {owner['host']}",
+            f"whether the applier still runs can't be seen from here: it runs on"
+            f" {owner['host']}, or in another container",
             "look there",
         )
 

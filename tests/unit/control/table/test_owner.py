@@ -71,6 +71,28 @@ def test_only_a_process_of_this_host_can_be_known_to_be_dead() -> None:
     assert replace(me, host="elsewhere", released=True).is_dead
 
 
+@pytest.mark.parametrize("other", [{"boot_id": "another"}, {"pid_namespace": 1}])
+def test_equal_host_names_do_not_show_that_a_process_is_dead(other: dict[str, Any]) -> None:
+    """A pod or container of one name on another machine, or in another PID namespace of this
+    one."""
+    gone = replace(Owner.me("c", lease_s=30), started=1)
+    assert gone.is_dead and not gone.has_lease_elsewhere
+    elsewhere = replace(gone, **other)
+    assert elsewhere.host == gone.host and not elsewhere.is_here
+    assert not elsewhere.is_dead and elsewhere.has_lease_elsewhere
+
+
+def test_an_owner_of_an_earlier_version_is_compared_by_its_host(path: str) -> None:
+    control = claimed(path)
+    recorded = asdict(replace(Owner.me("c"), pid=1 << 30))
+    del recorded["boot_id"], recorded["pid_namespace"]
+    control.write("owner", detail=json.dumps(recorded))
+    _, owner = control.owner() or (0, Owner.me(""))
+    assert (owner.boot_id, owner.pid_namespace) == ("", 0)
+    assert owner.is_here and owner.is_dead
+    assert claimed(path).epoch == 2
+
+
 class Sick(Control):
     """Storage fails once it is ``sick``."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -272,7 +274,8 @@ def test_a_short_claim_writes_no_lease_and_a_dropped_one_is_renewed_no_more(path
 
 _OWNER = """
 import socket, sys
-socket.gethostname = lambda: "elsewhere"
+if len(sys.argv) > 2:
+    socket.gethostname = lambda: sys.argv[2]
 from spark_repl.control.table.control import Control
 from spark_repl.errors import FencedError
 control = Control(sys.argv[1], "c")
@@ -293,7 +296,12 @@ for line in sys.stdin:
 def owner_elsewhere(path: str) -> Iterator[subprocess.Popen[str]]:
     """A process that believes to be on another host, and owns the target. It commits a row for
     each line."""
-    command = [sys.executable, "-c", _OWNER, path]
+    with owner_process([sys.executable, "-c", _OWNER, path, "elsewhere"]) as process:
+        yield process
+
+
+@contextmanager
+def owner_process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -337,6 +345,30 @@ def test_a_process_that_is_suspended_is_taken_over_and_fenced(kind, tmp_path, mo
                 answers.add(read_line(process))
             rival.check_owner()
             rival.release()
+
+
+_NAMESPACE = [
+    "unshare", *(["-Ur"] if os.getuid() else []),
+    "--pid", "--fork", "--mount-proc", "--kill-child",
+]  # fmt: skip
+_has_namespaces = subprocess.run([*_NAMESPACE, "true"], check=False, capture_output=True)
+
+
+@pytest.mark.skipif(bool(_has_namespaces.returncode), reason="no PID namespaces")
+def test_a_container_with_this_host_s_name_is_judged_by_its_lease(path: str) -> None:
+    """Its process has another number here, and one of that number may run."""
+    with owner_process([*_NAMESPACE, sys.executable, "-c", _OWNER, path]) as process:
+        _, owner = Control(path).owner() or (0, ELSEWHERE)
+        assert owner.host == socket.gethostname() and owner.pid < 10
+        with pytest.raises(FencedError) as caught:
+            wait_until_unclaimed(Control(path, "c"))
+        assert "renews its lease" in caught.value.hint
+        commit(process)
+        assert read_line(process) == "written"
+    rival = Control(path, "c")
+    wait_until_unclaimed(rival)
+    assert rival.claim() == 2
+    rival.release()
 
 
 def test_no_time_is_stored(path: str) -> None:
