@@ -23,7 +23,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from deltalake import write_deltalake
 
 from .. import formats
 from ..control.cuts.cut_reader import find_cut
@@ -31,14 +30,15 @@ from ..control.cuts.cut_wait import wait_for
 from ..control.records.durability_barrier import DurabilityBarrier
 from ..control.records.retention import Retention
 from ..control.table.control import Control
+from ..control.table.control_log import ControlLog, RowsCommit
 from ..control.table.control_snapshot import CUT
 from ..control.table.cut_tables import complete_rows
 from ..control.table.layout import Layout
 from ..control.table.row_formats import format_of
 from ..delta.log.add_actions import live_files
 from ..delta.log.log_replay import commit_path, read_commit
-from ..delta.store.delta_rs import opened
-from ..delta.store.storage import open_input, open_output, options, remove_folder
+from ..delta.store.delta_rs_read import opened
+from ..delta.store.storage import open_input, open_output, remove_folder
 from ..errors import ConfigError
 from ..gtid import GtidSet
 from ..observe.status.status import status
@@ -232,7 +232,9 @@ def make_old(config: Config, hours: float, rate: float) -> int:
         [({**row, "at": at}, detail, cut.tables) for at, cut in cuts],
         control.snapshot().last_tables,
     )
-    write_deltalake(control.path, rows, mode="append", storage_options=options(control.path))
+    log = ControlLog.newest(control.path)
+    assert log is not None
+    log.commit(rows, RowsCommit())
     DurabilityBarrier(control, layout)()  # an applier that followed the load would have synced
     return count
 

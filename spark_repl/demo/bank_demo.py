@@ -25,7 +25,7 @@ from rich.table import Table
 
 from ..control.table.control import Control
 from ..control.table.layout import Layout
-from ..delta.store.delta_rs import newest_version, read
+from ..delta.store.delta_rs_read import newest_version, read
 from ..errors import DemoError
 from .expected import differences, expected_tables
 

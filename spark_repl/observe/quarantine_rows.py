@@ -22,7 +22,7 @@ from ..decode.known_tables import OnlyTable
 from ..decode.read_changes import table_batches
 from ..decode.spans import read_images, slices
 from ..delta.store import storage
-from ..delta.store.delta_rs import opened
+from ..delta.store.delta_rs_read import opened
 from ..errors import SparkReplError
 from ..gtid import GtidSet
 from ..position import RelayPosition

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import DecodeError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import run, stopped

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.delta.log import log_replay
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from tests.property.test_change_feed import changes
 from tests.support.binlog_writer import LogWriter
 from tests.support.extra_model import FIRST, T, begun

@@ -7,7 +7,7 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.control.table.layout import Layout, encode
 from spark_repl.delta.log import checkpoint_schedule
-from spark_repl.delta.store.delta_rs import newest_version, read
+from spark_repl.delta.store.delta_rs_read import newest_version, read
 from spark_repl.errors import SettingError, TargetError
 from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert

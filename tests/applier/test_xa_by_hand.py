@@ -11,7 +11,7 @@ import pytest
 from spark_repl.binlog.events.xid import Xid
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.records.operator_decisions import XA, decide
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, apply_without_stream, at_cut, cuts, run

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from tests.spark.lab import assert_rows, cuts, run
 from tests.support.binlog_writer import LogWriter, Table, insert
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import TargetError
 from spark_repl.observe.status.status import status
 from tests.crash.storage_steps import NUMBERS, STEPS

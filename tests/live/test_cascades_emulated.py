@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from tests.support.live.cascade_load import CascadeLoad, State
 from tests.support.live.server import Server, copy_of
 from tests.support.local_delta import cuts, run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import DecodeError, SparkReplError
 from tests.support.live.server import Server, copy_of
 from tests.support.local_delta import run

@@ -18,7 +18,7 @@ from spark_repl.config import Config
 from spark_repl.control.records.channels import channel_at, control_of
 from spark_repl.control.records.copies import standing
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.status.status import status
 from tests.support.live.receiving import Command, config_for, processes, toml

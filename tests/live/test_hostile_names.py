@@ -15,7 +15,7 @@ from spark_repl.cli.main import main
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.source_tables import chunk_ends, list_tables, quoted
 from spark_repl.copy.survey import ERROR, survey
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.observe.status.status import status
 from spark_repl.source.connection import DumpConnection
 from spark_repl.tables.target_table import TargetTable

@@ -16,7 +16,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.source_tables import list_tables
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.source.connection import DumpConnection
 from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run

@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import StatementError
 from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run, stopped

@@ -23,7 +23,7 @@ from spark_repl.config import Config
 from spark_repl.control.records.copies import standing
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.observe.status.status import status
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.log import open_log

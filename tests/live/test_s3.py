@@ -9,7 +9,7 @@ import pytest
 
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
 from tests.support.s3_server import BUCKET, s3_server

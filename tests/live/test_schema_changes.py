@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.demo.expected import differences
 from tests.support.live.schema_load import State, recorded
 from tests.support.live.server import Server

@@ -16,7 +16,7 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.crash_points import listening
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.status.status import status
 from tests.spark import lab

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
-from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError
+import pyarrow as pa
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +27,7 @@ from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.replaced_tables import paths_at_cuts
 from spark_repl.control.records.retention import Retention, pin, pins, unpin
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
@@ -47,19 +48,18 @@ WHERE age = 1 AND path IS NOT NULL
 
 
 class Storage:
-    """The write function of delta-rs. The ``next`` call ``fails``, or its answer is ``lost``."""
+    """Commits rows. The ``next`` call ``fails``, or its answer is ``lost``."""
 
     def __init__(self) -> None:
         self.next = ""
 
-    def __call__(self, table: DeltaTable, *args: Any, **options: Any) -> None:
+    def __call__(self, log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
         how, self.next = self.next, ""
         if how == "lost":
-            seen = DeltaTable(table.table_uri, version=table.version())
-            write_deltalake(seen, *args, **options)
+            log.commit(rows, commit)
         if how:
-            raise DeltaError("Input/output error (os error 5)")
-        write_deltalake(table, *args, **options)
+            raise OSError(errno.EIO, "Input/output error")
+        return log.commit(rows, commit)
 
 
 class Owned(Control):
@@ -67,7 +67,7 @@ class Owned(Control):
 
     blind = False
 
-    def _open(self) -> DeltaTable:
+    def _open(self) -> ControlLog:
         if self.blind:
             self.blind = False
             raise OSError(errno.EIO, "Input/output error")
@@ -96,7 +96,7 @@ class Target:
         self.reader = Control(self.layout.control)
 
     def _claim(self, *, take_over: bool = False) -> None:
-        self.owner = Owned(self.layout.control, append=self.storage)
+        self.owner = Owned(self.layout.control, write_rows=self.storage)
         self.owner.claim(take_over=take_over)
 
     def step(self, what: str, number: int) -> None:

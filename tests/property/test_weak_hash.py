@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.write.files import key_index, key_lookup
 from spark_repl.write.rows import bag_changes
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update

@@ -17,7 +17,7 @@ from spark_repl import Config, Replica, cut
 from spark_repl.apply.start.replica import Parts
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
-from spark_repl.delta.store.delta_rs import read as read_elsewhere
+from spark_repl.delta.store.delta_rs_read import read as read_elsewhere
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.reports.applier_status import Result

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 import spark_repl
-from spark_repl.delta.store.delta_rs import read as read_table
+from spark_repl.delta.store.delta_rs_read import read as read_table
 from spark_repl.errors import RowError
 from tests.spark.lab import (
     assert_applied_once,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.relay.archived_ranges import (
     ArchivedChunk,

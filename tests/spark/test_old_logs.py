@@ -23,7 +23,7 @@ from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
 from spark_repl.delta.log.vacuum import vacuum
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import ConcurrentChangeError
 from spark_repl.write.files.commit import removed

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.delta.log.add_actions import live_files
-from spark_repl.delta.store.delta_rs import read as read_elsewhere
+from spark_repl.delta.store.delta_rs_read import read as read_elsewhere
 from spark_repl.errors import RowError, SchemaError, TargetError
 from tests.spark.lab import (
     assert_applied_once,

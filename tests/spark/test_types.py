@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl import Config
-from spark_repl.delta.store.delta_rs import read as read_elsewhere
+from spark_repl.delta.store.delta_rs_read import read as read_elsewhere
 from tests.spark.lab import read, replica_of
 from tests.support.decoder_log import printed
 from tests.support.local_delta import apply_without_stream

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from deltalake import write_deltalake
+import pyarrow as pa
+
+from spark_repl.control.table.control_log import ControlLog, RowsCommit
 
 
 class Before:
-    """Appends; ``then`` comes just before the next append."""
+    """Appends rows; ``then`` is called just before the next append."""
 
     def __init__(self) -> None:
         self.then: Callable[[], None] | None = None
 
-    def __call__(self, *given: Any, **more: Any) -> None:
+    def __call__(self, log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
         then, self.then = self.then, None
         if then:
             then()
-        write_deltalake(*given, **more)
+        return log.commit(rows, commit)

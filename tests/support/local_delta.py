@@ -34,7 +34,7 @@ from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
 from spark_repl.delta.store import storage
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.reports.applier_status import Result
 from spark_repl.runtime.workers import _Guarded, all_of

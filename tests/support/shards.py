@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_repl.control.table.cut import reader_tables
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, cuts, run
 

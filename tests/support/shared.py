@@ -13,7 +13,7 @@ from spark_repl.config.renaming import shard_of
 from spark_repl.control.records.shared_tables import shared_shards
 from spark_repl.control.table.cut import reader_tables
 from spark_repl.delta.log.log_replay import read_commit
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import cuts, run
 from tests.support.shards import APART, MAPPED, RULE, Rows, of_each, shard

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from ...config.renaming import is_shared, whole_of
 from ...delta.files.corrected_statistics import CORRECT, PROPERTY
 from ...delta.log.add_actions import live_files
-from ...delta.store.delta_rs import opened
+from ...delta.store.delta_rs_read import opened
 from ...runtime.target_uri import is_remote
 from ..records.channels import channels
 from ..records.shared_tables import shared_shards

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from ...delta.store.delta_rs import opened, read
+from ...delta.store.delta_rs_read import opened, read
 from ...delta.store.storage import one_line
 from ...errors import ConfigError
 from ..records.shared_tables import shared_shards

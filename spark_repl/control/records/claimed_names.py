@@ -24,8 +24,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from deltalake.exceptions import TableNotFoundError
-
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, OtherChannelError, SettingError, TargetError
 from ...tables.case_folding import fold
 from ..table.control import Control
@@ -164,9 +162,18 @@ class ClaimedNames:
     def _record(self, new: SharedTable, recorded: SharedTable | None) -> None:
         """Write the ``new`` record if ``recorded`` is still the current one."""
         is_current = partial(self._is_current, new, recorded)
+        self._write_beside(KIND_SHARED, is_current, detail=new.row, number=SHARED)
+
+    def _write_beside(
+        self, kind: str, check: Callable[[], bool], *, detail: str, number: int
+    ) -> None:
+        """Append a row to the first channel's control table, as ``Control.write_beside``. Raise
+        also what ``first_is_gone`` returns."""
         try:
-            self._shared.write_beside(KIND_SHARED, is_current, detail=new.row, number=SHARED)
-        except TableNotFoundError:
+            self._shared.write_beside(kind, check, detail=detail, number=number)
+        except TargetError:
+            if self._shared.exists():
+                raise
             raise first_is_gone(self._control.channel, self._shared.path) from None
 
     def _is_current(self, new: SharedTable, recorded: SharedTable | None) -> bool:
@@ -199,10 +206,7 @@ class ClaimedNames:
             self._control.write(KIND, detail=detail, check=self.checking(names))
         else:
             lacks = partial(self._is_owner if freed else self._lacks, names)
-            try:
-                self._shared.write_beside(KIND, lacks, detail=detail, number=CHANNELS)
-            except TableNotFoundError:
-                raise first_is_gone(self._control.channel, self._shared.path) from None
+            self._write_beside(KIND, lacks, detail=detail, number=CHANNELS)
 
     def _is_owner(self, _: list[str]) -> bool:
         self._control.check_owner()

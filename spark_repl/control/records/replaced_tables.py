@@ -13,13 +13,10 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
-
 from ...config.renaming import SHARD, is_shared, whole_of
 from ...crash_points import reach
+from ...delta.log import log_state
 from ...delta.store import storage
-from ...delta.store.delta_rs import delta_rs
 from ...delta.store.remover import Remover
 from ...errors import TargetError
 from ...runtime.wall_clock import JUMP_S
@@ -95,12 +92,11 @@ def is_foreign(folder: str) -> bool:
     its own. A table that can't be opened was damaged, or partly removed, and counts as its own.
     Raise OSError."""
     try:
-        with delta_rs("see whose a table is", folder):
-            options = storage.options(folder)
-            table = DeltaTable(folder, storage_options=options)
-            return not any(key.startswith(_OURS) for key in table.metadata().configuration)
-    except (TableNotFoundError, TargetError):
+        state = log_state.load(folder)
+    except TargetError:
         return False
+    properties = state.metadata["configuration"] if state else {_OURS: ""}
+    return not any(name.startswith(_OURS) for name in properties)
 
 
 def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:

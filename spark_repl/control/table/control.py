@@ -1,9 +1,9 @@
 """Control: writes the control table, ``<target>/_repl/control``: owner, histories, tables and cuts.
 
-The table is a small Delta table, written by delta-rs: a commit takes 3 ms instead of a Spark job's
-200 ms, and the status needs no Spark. An applier that slept through a takeover can't publish
-anything (``fence``). After an error of a commit, ``Control`` first looks for the commit in the log:
-it may have landed, another process may have cleaned up the table, or storage has failed.
+The table is a small Delta table (``control_log``), which any engine can read. An applier that slept
+through a takeover can't publish anything (``fence``). After an error of a commit, ``Control`` first
+looks for the commit in the log: it may have landed, another process may have cleaned up the table,
+or storage has failed.
 
 ``clean_up`` removes commits and files that nothing needs after a checkpoint of the table.
 """
@@ -13,27 +13,24 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError
 
 from ... import formats
-from ...delta.log.checkpoint_schedule import ends_with
+from ...delta.log.checkpoint_schedule import ends_with, forget_lost
 from ...delta.log.log_cleanup import remove_commits
 from ...delta.log.log_replay import commit_path
 from ...delta.store import storage
-from ...delta.store.delta_rs import NO_HOOK, delta_rs, meaning
 from ...delta.store.remover import Remover
 from ...errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
+from .control_log import ControlLog, RowsCommit, WriteRows
 from .control_rows import ControlRows
 from .control_snapshot import CUT, ControlSnapshot, Row
 from .cut_tables import LastTables, change_rows
@@ -44,7 +41,6 @@ from .owner_lease import LEASE_S, check_unclaimed, start_renewals
 from .pending_rows import PendingRow, PendingRows, RowTimes
 from .row_formats import (
     KNOWN_FORMAT,
-    SCHEMA,
     format_of,
     row_content,
     rows_table,
@@ -52,8 +48,6 @@ from .row_formats import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
-
     from ...delta.log.durable import Durable
     from ...delta.store.remover import Remover
     from .cut import Cut
@@ -61,9 +55,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PRUNE_EVERY, _BESIDE_MOST = 100, 100
-_WRITE = "write the control table"
-_NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
-"""each commit has a file of a few rows, and readers read all files"""
 
 
 class PruningRules(Protocol):
@@ -77,22 +68,22 @@ class PruningRules(Protocol):
 class Control(ControlRows):
     """The reader of the control table, and its writer after ``claim``. Thread-safe.
 
-    ``channel``: the channel to which the target must belong; "": any. ``append``: delta-rs'
-    function that writes rows. ``lease_s``: seconds for which the owner's lease is valid, from the
-    next claim on; 0: it has none. ``on_taken``: called in the lease's thread after a takeover.
+    ``channel``: the channel to which the target must belong; "": any. ``write_rows``: the function
+    that commits rows. ``lease_s``: seconds for which the owner's lease is valid, from the next
+    claim on; 0: it has none. ``on_taken``: called in the lease's thread after a takeover.
     """
 
     def __init__(
-        self, path: str, channel: str = "", *, append: Callable[..., None] = write_deltalake
+        self, path: str, channel: str = "", *, write_rows: WriteRows = ControlLog.commit
     ) -> None:
         super().__init__(path)
-        self.channel, self._write_rows = channel, append
+        self.channel, self._write_rows = channel, write_rows
         self.lease_s = LEASE_S
         self.on_taken: Callable[[FencedError], object] = lambda error: None
         self._end_renewals: Callable[[], object] = bool
         self.took_over = False  # whether the target was taken from an owner that may be alive
         self._fence, self._times = Fence(), RowTimes()
-        self._handle: DeltaTable | None = None
+        self._seen: ControlLog | None = None  # the newest version; None: not the owner
         self._pending = PendingRows()
         self._owned_at: int | None = None  # the newest version that confirmed the ownership
         self._pruned, self._lock = 0, threading.Lock()  # the version of the last pruning
@@ -111,21 +102,9 @@ class Control(ControlRows):
         Raise TargetError if the target belongs to another channel.
         """
         storage.check_bucket(self.path)
-        storage.make_folder(self.path)
-        if not self.exists():
-            storage.check_conditions(self.path)
-            try:
-                with delta_rs("create the control table", self.path):
-                    write_deltalake(
-                        self.path, SCHEMA.empty_table(), mode="error",
-                        configuration=_NO_STATISTICS, storage_options=self._options,
-                    )  # fmt: skip
-            except (TargetError, OSError):
-                if not self.exists():  # another process was first
-                    raise
-        self._handle = self._open()
+        seen = self._seen = ControlLog.newest(self.path) or self._create()
         # Each commit since the last pruning is a file: a start is no reason to prune.
-        self._pruned = self._handle.version() - len(self._handle.file_uris())
+        self._pruned = seen.version - len(seen.file_paths())
         owner = self.owner()
         recorded = owner[1].channel if owner else ""
         if self.channel and recorded not in ("", self.channel):
@@ -143,8 +122,17 @@ class Control(ControlRows):
                 self._write_owner(json.dumps(asdict(me)))
         except FencedError as error:
             raise beaten(error, self.path, self.owner(), self.channel) from error
+        remover = Remover(self.check_owner)
+        forget_lost(self.path, remover)  # Spark and delta-rs open no table with such a checkpoint
         self._renew_lease(me)
         return self.epoch
+
+    def _create(self) -> ControlLog:
+        storage.check_conditions(self.path)
+        with storage.named(self.path):
+            with contextlib.suppress(ConcurrentChangeError):  # another process was first
+                ControlLog.create(self.path)
+            return self._open()
 
     def _renew_lease(self, me: Owner) -> None:
         """Renew the owner's lease until it releases the target, or drops this object."""
@@ -162,9 +150,8 @@ class Control(ControlRows):
 
     def _write_owner(self, detail: str) -> None:
         """Write the owner's row. Raise as ``write``."""
-        assert self._handle is not None
-        names = [field.name for field in self._handle.schema().fields]
-        if names == SCHEMA.names and not self.snapshot().is_earlier:
+        assert self._seen is not None
+        if self._seen.has_all_columns and not self.snapshot().is_earlier:
             self.write("owner", detail=detail)
             return
         row = self._row("owner", 0, "", detail)
@@ -173,7 +160,7 @@ class Control(ControlRows):
             return pa.concat_tables([converted(before, self.path), rows_table([row])])
 
         with self._lock:
-            self._overwrite(rows_of, row_content(row, detail), schema_mode="overwrite")
+            self._overwrite(rows_of, row_content(row, detail), columns=True)
 
     def check_owner(self) -> None:
         """Raise FencedError unless this process owns the target: another one has taken it over
@@ -187,14 +174,17 @@ class Control(ControlRows):
             self._read = ControlSnapshot()  # what it has read is of another table
             snapshot = self.snapshot()
         owner = self.owner()
-        if owner is None or (owner[0], owner[1].claim) != (self._fence.epoch, self._fence.claim):
+        if owner is None or not self._is_self(owner):
             raise taken_over(self.path, owner)
         self._owned_at = snapshot.version
+
+    def _is_self(self, owner: tuple[int, Owner]) -> bool:
+        return (owner[0], owner[1].claim) == (self._fence.epoch, self._fence.claim)
 
     def is_owner(self) -> bool:
         """Return whether no process has taken the target over since ``claim``."""
         owner = self.owner()
-        return owner is None or owner[0] == self.epoch
+        return owner is None or self._is_self(owner)
 
     def release(self) -> None:
         """Give the target back. Another owner may then claim it, also in this process, and this one
@@ -207,7 +197,7 @@ class Control(ControlRows):
         # Also if storage fails. After a takeover there is nothing to release.
         with give_back(self._fence.claim), contextlib.suppress(FencedError):
             self.write("owner", detail=json.dumps(asdict(released)))
-        self._handle = None
+        self._seen = None
 
     def write(
         self,
@@ -242,20 +232,20 @@ class Control(ControlRows):
             self._pending.check()
             encoded = self._encoded(rows)
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                as_they_are = self._commit(encoded.table, encoded.content, "append")
+                as_they_are = self._commit(encoded.table, encoded.content)
                 break
         self._pending.clear()
-        assert self._handle is not None
-        if as_they_are and self._handle.version() == encoded.follows.version + 1:
+        assert self._seen is not None
+        if as_they_are and self._seen.version == encoded.follows.version + 1:
             self._read = encoded.follows.followed_by(encoded.rows, encoded.table, encoded.last)
-        checkpoint_if_due(self._handle)
+        checkpoint_if_due(self._seen)
 
     def _encoded(self, rows: Sequence[PendingRow]) -> _EncodedRows:
         """Return the rows of one commit. A cut's tables are compared with the cut before, of the
         version that the commit follows: the commit fails if there is a newer one."""
         follows = self._read
         if any(row.tables is not None for row in rows) and (
-            self._handle is None or follows.version < self._handle.version()
+            self._seen is None or follows.version < self._seen.version
         ):
             follows = self.snapshot()
         stored, plain, content = list[Row](), list[Row](), list[str]()
@@ -298,16 +288,16 @@ class Control(ControlRows):
             return False
         paths = gone()  # no path is given to a table again before the rows below are removed
         with self._lock:
-            if self._handle is None or not (due or self._is_prune_due()):
+            if self._seen is None or not (due or self._is_prune_due()):
                 return False
             began = time.time()
-            rows, version = self._rows_of(self._handle), self._handle.version() + 1
+            rows, version = self._rows_of(self._seen), self._seen.version + 1
             remaining = rules(rows, epoch=self.epoch, gone=paths)
-            self._commit(remaining, f"prune {rows.num_rows}", "overwrite")
-            self._pruned = self._handle.version()
+            self._commit(remaining, f"prune {rows.num_rows}", replaces=True)
+            self._pruned = self._seen.version
             if self._pruned == version:
                 self._read = ControlSnapshot.of(version, remaining, KNOWN_FORMAT, self.path)
-            clean_up(self._handle, self.path, barrier, Remover(self.check_owner), began)
+            clean_up(self._seen, barrier, Remover(self.check_owner), began)
             return True
 
     def begin_again(
@@ -329,55 +319,57 @@ class Control(ControlRows):
 
     def _overwrite(
         self, rows_of: Callable[[pa.Table], pa.Table], content: str,
-        check: Callable[[], object] = bool, schema_mode: Literal["overwrite"] | None = None,
+        check: Callable[[], object] = bool, *, columns: bool = False,
     ) -> None:  # fmt: skip
         """Replace all rows by what ``rows_of`` makes of them, in one commit. The caller holds the
-        lock. Raise as ``write``."""
+        lock. ``columns``: as of ``RowsCommit``. Raise as ``write``."""
         for tries in reversed(range(_BESIDE_MOST)):  # other processes may write at the same time
             check()
-            before = with_all_columns(self._rows_of(self._handle or self._open()))
+            before = with_all_columns(self._rows_of(self._seen or self._open()))
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                self._commit(rows_of(before), content, "overwrite", schema_mode)
+                self._commit(rows_of(before), content, replaces=True, columns=columns)
                 return
 
     def _is_prune_due(self) -> bool:
-        handle = self._handle
-        return handle is not None and handle.version() >= self._pruned + _PRUNE_EVERY
+        seen = self._seen
+        return seen is not None and seen.version >= self._pruned + _PRUNE_EVERY
 
     def _commit(
-        self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"],
-        schema_mode: Literal["overwrite"] | None = None,
-    ) -> bool:  # fmt: skip
+        self, rows: pa.Table, content: str, *, replaces: bool = False, columns: bool = False
+    ) -> bool:
         """Commit rows. Return False if rows of the same content have landed before, at another
         time."""
-        if self._handle is None:
+        if self._seen is None:
             raise FencedError("this process does not own the target", file=self.path)
         mark = self._fence.mark(content)
+        commit = self._fence.commit(mark, replaces=replaces, columns=columns)
         try:
-            self._write_rows(
-                self._handle, rows, mode=mode, commit_properties=self._fence.properties(mark),
-                post_commithook_properties=NO_HOOK, schema_mode=schema_mode,
-            )  # fmt: skip
-        except (DeltaError, OSError) as error:
+            with storage.named(self.path):
+                landed = self._write_rows(self._seen, rows, commit)
+        except (ConcurrentChangeError, OSError) as error:
             self._resolve(mark, error)
             return False
+        if landed.is_outdated():
+            self._read = ControlSnapshot()  # it may have read this commit as one of the table's
+            if not self.is_owner():
+                self._seen = None  # it slept: a successor has removed the commits that came first
+                raise taken_over(self.path, self.owner())
+        self._seen = landed
         return True
 
     def _resolve(self, mark: str, error: Exception) -> None:
-        """Find out whether a commit that failed has landed. Raise the meaning of ``error`` if
-        not."""
-        assert self._handle is not None
-        before, newest = self._handle.version(), self._open()
-        marks = self._fence.marks_after(self.path, before, newest.version(), self.is_owner)
-        self._handle = newest if marks is not None else None  # the versions in between are checked
+        """Find out whether a commit that failed has landed. Raise ``error`` if not."""
+        assert self._seen is not None
+        before, newest = self._seen.version, self._open()
+        marks = self._fence.marks_after(self.path, before, newest.version, self.is_owner)
+        self._seen = newest if marks is not None else None  # the versions in between are checked
         if marks is None:
             raise taken_over(self.path, self.owner()) from error
         if mark in marks:
             return
-        if newest.version() > before:
+        if newest.version > before:
             raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
-        with storage.named(self.path):
-            raise meaning(error, _WRITE, self.path) from error
+        raise error
 
     def named(self, error: SparkReplError) -> SparkReplError:
         """Return the error. Add to a FencedError the current owner, if that is another one."""
@@ -394,20 +386,20 @@ class Control(ControlRows):
         the row follows. ``number``: as for ``write``. Raise as ``check``, OSError, TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
-            version = seen.version()
             if not check():
-                return None
+                return
             # The owner may be of an earlier version, whose table has fewer columns.
-            names = [field.name for field in seen.schema().fields]
-            rows = rows_table([self._row(kind, position, "", detail, number)]).select(names)
-            once: dict[str, Any] = {"commit_properties": CommitProperties(max_commit_retries=0)}
-            once["post_commithook_properties"] = NO_HOOK
+            row = self._row(kind, position, "", detail, number)
+            rows = rows_table([row]).select(seen.column_names)
             try:
-                return self._write_rows(seen, rows, mode="append", **once)
-            except (DeltaError, OSError) as error:
-                # Otherwise another commit came first, or this one has landed, which ``check`` sees.
-                if self._open().version() == version:
-                    raise meaning(error, _WRITE, self.path) from error
+                with storage.named(self.path):
+                    landed = self._write_rows(seen, rows, RowsCommit())
+                if not landed.is_outdated():
+                    return
+            except (ConcurrentChangeError, OSError):
+                if self._open().version == seen.version:
+                    raise
+            # Another commit came first, or this one may have landed, which ``check`` sees.
         raise TargetError(f"other commits came first {_BESIDE_MOST} times", file=self.path)
 
     def add_pending(
@@ -467,45 +459,24 @@ class Barrier(Protocol):
     def __call__(self, *, checkpoint: bool = False) -> None: ...
 
 
-def checkpoint_if_due(table: DeltaTable) -> None:
+def checkpoint_if_due(log: ControlLog) -> None:
     """Write a checkpoint after each ``_CHECKPOINT_EVERY`` versions."""
-    if table.version() % _CHECKPOINT_EVERY == 0:
+    if log.version % _CHECKPOINT_EVERY == 0:
         try:
-            table.create_checkpoint()
-        except (DeltaError, OSError) as error:  # a checkpoint only makes reading quicker
+            log.write_checkpoint()
+        except (TargetError, OSError) as error:  # a checkpoint only makes reading quicker
             logger.warning("no checkpoint of the control table: %s", error)
 
 
-def clean_up(
-    table: DeltaTable, path: str, barrier: Barrier, remover: Remover, began: float
-) -> None:
+def clean_up(log: ControlLog, barrier: Barrier, remover: Remover, began: float) -> None:
     """Remove commits and files that the newest version does not need, after ``barrier`` has made
     that version durable. Also remove files that the log does not name: their commit failed, or was
     removed. ``began``: the time (``time.time``) at which the commit of that version began. No later
     version names a file that was written before it. Raise OSError, TargetError and FencedError."""
-    with delta_rs("tidy up the control table", path):
-        table.create_checkpoint()
-        needless = _needless(table, path, began - 3600 * _WRITTEN_H)
+    with storage.named(log.folder):
+        log.write_checkpoint()
+        needless = log.needless_files(began - 3600 * _WRITTEN_H)
         barrier(checkpoint=True)
-        table.load_as_version(table.version())  # the handle refers to commits that are removed now
         # Another process may read an earlier version: first its log, then its files.
-        remove_commits(path, barrier.durable, before=began - _OPENED_S, remover=remover)
+        remove_commits(log.folder, barrier.durable, before=began - _OPENED_S, remover=remover)
         remover.files(needless)
-
-
-def _needless(table: DeltaTable, path: str, before: float) -> list[str]:
-    """Return the files that no version since ``table`` needs and that were written ``before`` a
-    time. VACUUM names some by the clock at its run; killed writers left the others."""
-    names = table.vacuum(
-        _WRITTEN_H, dry_run=True, enforce_retention_duration=False, full=True,
-        post_commithook_properties=NO_HOOK,
-    )  # fmt: skip
-    times = storage.listed(path)
-    names += [name for name in times if storage.UNFINISHED.fullmatch(name)]
-    old = []
-    for name in (name for name in names if name in times):
-        file = os.path.join(path, name)
-        at = times[name]
-        if (storage.modified(file) if at is None else at) < before:
-            old.append(file)
-    return old

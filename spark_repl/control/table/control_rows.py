@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
-from ...delta.log.checkpoint_schedule import is_newest, past_lost
+from ...delta.log.checkpoint_schedule import is_newest
 from ...delta.log.log_replay import read_commit
+from ...delta.log.log_state import newest_version
 from ...delta.store import storage
-from ...delta.store.delta_rs import delta_rs
 from ...delta.store.storage import data_file, read
 from ...errors import TargetError
 from ...runtime.threads import Pool
+from .control_log import ControlLog
 from .control_snapshot import ControlSnapshot, Row
 from .earlier_cuts import has_earlier
 from .layout import Layout
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from .cut import Cut
 
-_READ = "read the control table"
+_GONE = "is the folder as the applier left it? Nothing but it writes there"
 _HINT = "give the folder that apply or run was given as its target"
 
 
@@ -44,7 +44,6 @@ class ControlRows:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._options = storage.options(path)
         self._read = ControlSnapshot()
 
     @classmethod
@@ -59,14 +58,18 @@ class ControlRows:
         return control
 
     def exists(self) -> bool:
-        with delta_rs(_READ, self.path):
-            return DeltaTable.is_deltatable(self.path, storage_options=self._options)
+        """Return whether there is a control table. Raise OSError, and TargetError if its log is
+        damaged."""
+        return newest_version(self.path) >= 0
 
-    def _open(self) -> DeltaTable:
-        with delta_rs(_READ, self.path):
-            return past_lost(
-                self.path, lambda: DeltaTable(self.path, storage_options=self._options)
-            )
+    def _open(self) -> ControlLog:
+        """Return the newest version of the log. Raise OSError, and TargetError if there is no
+        control table, or its log is damaged."""
+        with storage.named(self.path):
+            log = ControlLog.newest(self.path)
+        if log is None:
+            raise TargetError("the control table is gone", file=self.path, hint=_GONE)
+        return log
 
     def rows(self, kind: str) -> list[Row]:
         """Return all rows of one kind, oldest first; none if there is no control table yet. Raise
@@ -78,31 +81,25 @@ class ControlRows:
         """Return all rows of the newest version. A start reads every kind, and each row may be a
         file. Raise as ``rows``."""
         snapshot = self._read
-        with delta_rs(_READ, self.path):
+        with storage.named(self.path):
             if is_newest(self.path, snapshot.version):
                 return snapshot
             newer = rows_since(self.path, snapshot.version)
-        if newer is not None:
-            snapshot = snapshot.with_newer(*newer)
-        else:
-            try:
-                table = self._open()
-            except TableNotFoundError:
+            if newer is not None and _is_sequel(snapshot, newer[1]):
+                snapshot = snapshot.with_newer(*newer)
+            elif (log := ControlLog.newest(self.path)) is not None:
+                rows = self._rows_of(log)
+                snapshot = ControlSnapshot.of(log.version, rows, KNOWN_FORMAT, self.path)
+            else:
                 return ControlSnapshot()
-            snapshot = ControlSnapshot.of(
-                table.version(), self._rows_of(table), KNOWN_FORMAT, self.path
-            )
         if snapshot.version > self._read.version:  # else another thread has read more meanwhile
             self._read = snapshot
         return snapshot
 
-    def _rows_of(self, table: DeltaTable) -> pa.Table:
-        """Return the table's rows. The files are read here and not by delta-rs, whose file system
-        is a Python object: if a thread of Arrow releases it after the interpreter has ended, the
-        process aborts."""
-        with delta_rs(_READ, self.path):
-            paths = pa.table(table.get_add_actions())["path"].to_pylist()
-            return rows_of(self.path, paths)
+    def _rows_of(self, log: ControlLog) -> pa.Table:
+        """Return the table's rows. Raise OSError and TargetError."""
+        with storage.named(self.path):
+            return rows_of(self.path, log.file_paths())
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")
@@ -126,6 +123,15 @@ class ControlRows:
 
 def _owner(row: Row) -> Owner:
     return Owner(**known_fields(Owner, json.loads(row["detail"])))
+
+
+def _is_sequel(snapshot: ControlSnapshot, rows: pa.Table) -> bool:
+    """Return whether rows that were read commit by commit follow a snapshot: each is of an owner
+    whose claim is known. Otherwise commits are missing in between. A former owner that slept may
+    have written a commit of its own in the place of one that was removed (``control_log``)."""
+    claims = rows.filter(pc.equal(rows.column("kind"), "owner")).column("epoch").to_pylist()
+    known = {0, *claims, *(row["epoch"] for row in snapshot.rows("owner"))}
+    return known.issuperset(rows.column("epoch").unique().to_pylist())
 
 
 _AT_ONCE = 8

@@ -1,9 +1,9 @@
 """Fence: refuses a commit to the control table by a process that is no longer its owner.
 
 Every commit of an owner carries a ``txn`` of its epoch, and a mark: the claim, with a digest of its
-rows. An owner commits on the version that it saw last. So Delta's conflict check refuses the commit
-if another process has claimed the target since. The marks then show whose commits came first, and
-whether one of them is this process's, whose answer was lost. ``write.tables.table_commits`` refuses
+rows. An owner commits on the version that it saw last, so its commit fails if another process has
+claimed the target since. The marks then show whose commits came first, and whether one of them is
+this process's, whose answer was lost. ``write.tables.table_commits`` refuses
 a former owner's commits to tables likewise.
 """
 
@@ -16,10 +16,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltalake import CommitProperties, Transaction
-
 from ...delta.log.log_replay import commits_after
 from ...errors import FencedError, TakenFirstError, TargetError
+from .control_log import RowsCommit
 from .owner import Owner, who
 
 if TYPE_CHECKING:
@@ -46,14 +45,10 @@ class Fence:
         """Return the mark of a commit with these rows."""
         return f"{self.claim}:{hashlib.sha256(content.encode()).hexdigest()}"
 
-    def properties(self, mark: str) -> CommitProperties:
-        """Return the properties of a commit that succeeds only on the version that was seen
-        last."""
-        return CommitProperties(
-            app_transactions=[Transaction(_APP, self.epoch, int(time.time() * 1000))],
-            custom_metadata={_MARK: mark},
-            max_commit_retries=0,
-        )
+    def commit(self, mark: str, *, replaces: bool = False, columns: bool = False) -> RowsCommit:
+        """Return a commit of this owner's with its mark."""
+        txn = {"appId": _APP, "version": self.epoch, "lastUpdated": int(time.time() * 1000)}
+        return RowsCommit(txn, {_MARK: mark}, replaces, columns)
 
     def marks_after(
         self, path: str, version: int, upto: int, is_owner: Callable[[], bool]

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
-
-from deltalake.exceptions import DeltaError
 
 from ...runtime.target_uri import is_remote
 from ..store.remover import Remover, put_back
@@ -23,8 +21,6 @@ from .log_checkpoints import hinted_version
 from .log_replay import checkpoint_path, commit_path
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
-
     from .table_snapshot import Snapshot
 
 EVERY = 50
@@ -52,13 +48,12 @@ def last(folder: str) -> int:
     return max(0, hinted_version(folder))
 
 
-def forget_lost(folder: str, remover: Remover | None = None) -> bool:
+def forget_lost(folder: str, remover: Remover) -> bool:
     """Remove ``useless`` checkpoints that a power failure damaged, and a hint that names a missing
     or damaged checkpoint. Return False if there is nothing to remove, or this account may not.
 
     delta-rs opens no such table. Without both it looks for another checkpoint, as Delta does, and
-    all commits since that one exist. Without a ``remover`` the owner of the target is not checked:
-    for the control table, which no process can open then. Raise OSError or FencedError.
+    all commits since that one exist. Raise OSError or FencedError.
     """
     if is_remote(folder):
         return False
@@ -79,7 +74,6 @@ def forget_lost(folder: str, remover: Remover | None = None) -> bool:
         for file_name in existing
     ):
         hints.append(os.path.join(log, "_last_checkpoint"))
-    remover = remover or Remover()
     with suppress(PermissionError):
         for path in useless_paths:
             remover.useless(path, is_damaged)
@@ -121,17 +115,6 @@ def useless(commits: set[int], whole: Collection[int], damaged: Collection[int])
     return sorted(
         version for version, base in bases.items() if commits.issuperset(range(base + 1, version))
     )
-
-
-def past_lost(folder: str, open_table: Callable[[], DeltaTable]) -> DeltaTable:
-    """Return what ``open_table`` returns for the table at ``folder``, also after a power failure
-    has damaged its checkpoints. Raise as ``open_table`` does, and OSError."""
-    try:
-        return open_table()
-    except DeltaError:
-        if not forget_lost(folder):
-            raise
-        return open_table()
 
 
 def ends_with(folder: str, version: int) -> bool:

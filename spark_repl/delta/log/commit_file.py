@@ -32,11 +32,12 @@ ENGINE = f"{ENGINE_NAME}/{__version__}"
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation, as DESCRIBE HISTORY shows it."""
+    """An operation, as DESCRIBE HISTORY shows it. ``marks``: further fields of ``commitInfo``."""
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     user_metadata: str = ""
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 def complete(state: LogState, actions: Sequence[Action], operation: Operation) -> list[Action]:
@@ -69,6 +70,7 @@ def complete(state: LogState, actions: Sequence[Action], operation: Operation) -
         info["readVersion"] = state.version
     if operation.user_metadata:
         info["userMetadata"] = operation.user_metadata
+    info |= operation.marks
     tracked = "rowTracking" in features_of(after.protocol)
     return [{"commitInfo": info}, *(_with_row_ids(state, actions) if tracked else actions)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 
 from .source_history import Row, SourceHistory
 from .table_files import live, missing

@@ -17,7 +17,7 @@ from pathlib import Path
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.gtid import GtidSet
 
 SUMS = {"bank.account": "balance", "bank.till": "balance"}

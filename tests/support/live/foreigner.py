@@ -26,7 +26,7 @@ from delta.exceptions import (
 
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.store.delta_rs import newest_version
+from spark_repl.delta.store.delta_rs_read import newest_version
 from spark_repl.runtime.spark_session import build_session
 
 from .table_files import make_old

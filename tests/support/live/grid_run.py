@@ -20,7 +20,7 @@ from spark_repl.copy.copy_chunk import CopyTask, copy_rows
 from spark_repl.copy.source_tables import table_definition
 from spark_repl.delta.files.delta_columns import schema_json
 from spark_repl.delta.log.stamp import Stamp
-from spark_repl.delta.store.delta_rs import read
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.demo.expected import differences
 from spark_repl.errors import SparkReplError
 from spark_repl.source.connection import connect

@@ -18,8 +18,8 @@ OF_MODULES = {"remove", "rename", "replace", "move"}
 WAY = {"delta.store.remover", "delta.store.storage", "runtime.local_store", "runtime.object_store"}
 OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
 """files that the process has made, and that no commit names"""
-VACUUM = {"control.table.control", "write.upkeep.table_maintenance"}
-"""a dry run of delta-rs, and a caller of ``delta.vacuum``, which removes by a ``Remover``"""
+VACUUM = {"write.upkeep.table_maintenance"}
+"""a caller of ``delta.vacuum``, which removes by a ``Remover``"""
 STATE = {
     "apply.group.staging_folder", "apply.stream.stream",
     "apply.stream.stream_checkpoint", "control.table.owner",
@@ -63,7 +63,7 @@ def test_nothing_else_removes_below_the_target() -> None:
 
 
 def test_everybody_gives_the_remover_that_asks() -> None:
-    """Without one nobody is asked: only the control table that cannot be opened is without."""
+    """Without one nobody is asked: only readers are without."""
     asked = ("remove_commits", "remove_empty_commits", "forget_lost", "XaStore", "QuarantineStore")
     without = set()
     for name, path in modules().items():
@@ -72,9 +72,7 @@ def test_everybody_gives_the_remover_that_asks() -> None:
                 given = [*map(ast.unparse, node.args), *(ast.unparse(k) for k in node.keywords)]
                 if not any("remover" in one for one in given):
                     without.add(name)
-    assert without == {"cli.quarantine_command", "delta.log.checkpoint_schedule"}, (
-        "who only reads; past_lost"
-    )
+    assert without == {"cli.quarantine_command"}
 
 
 def test_the_rule_bites() -> None:

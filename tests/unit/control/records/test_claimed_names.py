@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from deltalake import write_deltalake
 
 from spark_repl.config import Config
 from spark_repl.control.records.channels import channel_at, channels, control_of, layout_of, opened
@@ -27,6 +26,7 @@ from spark_repl.control.records.retention import Retention
 from spark_repl.control.records.table_paths import announce, given_paths
 from spark_repl.control.table import control as control_module
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, WriteRows
 from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
@@ -48,11 +48,11 @@ def config(target: Path, channel: str, **more: Any) -> Config:
 
 
 def begun(
-    target: Path, channel: str, append: Any = write_deltalake
+    target: Path, channel: str, write_rows: WriteRows = ControlLog.commit
 ) -> tuple[Control, ClaimedNames]:
-    """A channel whose owner this process is; ``append`` writes to its own control table."""
+    """A channel whose owner this process is; ``write_rows`` writes to its own control table."""
     place = opened(config(target, channel))
-    control = Control(place.layout.control, channel, append=append)
+    control = Control(place.layout.control, channel, write_rows=write_rows)
     control.claim()
     return control, ClaimedNames(control, str(target))
 
@@ -322,9 +322,9 @@ def test_a_version_that_knows_one_channel_refuses_the_target(tmp_path: Path) -> 
     names.claim(["t.a"])
 
     def read_as_before() -> ControlSnapshot:
-        table = first._open()
-        rows = first._rows_of(table).filter(pc.field("kind") == KIND)
-        return ControlSnapshot.of(table.version(), rows, 1, first.path)
+        log = first._open()
+        rows = first._rows_of(log).filter(pc.field("kind") == KIND)
+        return ControlSnapshot.of(log.version, rows, 1, first.path)
 
     read_as_before()
     begun(tmp_path, "us")[1].claim(["t.b"])

@@ -9,7 +9,6 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,6 +28,7 @@ from spark_repl.control.records.retention import (
 from spark_repl.control.records.table_paths import announce
 from spark_repl.control.table import control as module
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.row_formats import SCHEMA
@@ -270,20 +270,21 @@ def test_an_answer_that_was_lost_pins_and_unpins_once(control: Control) -> None:
     publish(control, 0)
     lost = [True]
 
-    def write(*args: Any, **named: Any) -> None:
-        write_deltalake(*args, **named)
+    def write(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        landed = log.commit(rows, commit)
         if lost:
             lost.pop()
             raise OSError("timed out")
+        return landed
 
-    pin(Control(control.path, append=write), control.cuts()[0], "once")
+    pin(Control(control.path, write_rows=write), control.cuts()[0], "once")
     assert len(Control(control.path).rows("pin")) == 1
     lost.append(True)
-    unpin(Control(control.path, append=write), "once")
+    unpin(Control(control.path, write_rows=write), "once")
     assert not lost and pins(Control(control.path)) == {}
     assert len(Control(control.path).rows("pin")) == 2
     with pytest.raises(TargetError, match="no cut is pinned as once"):
-        unpin(Control(control.path, append=write), "once")
+        unpin(Control(control.path, write_rows=write), "once")
 
 
 def test_what_is_promised_is_on_record(control: Control) -> None:

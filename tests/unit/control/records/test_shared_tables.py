@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from deltalake import write_deltalake
 
 from spark_repl.config import Config
 from spark_repl.control.records.channels import channels, opened
 from spark_repl.control.records.claimed_names import ClaimedNames
 from spark_repl.control.records.shared_tables import SharedTable, shared_tables
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, WriteRows
 from spark_repl.errors import SettingError
 from spark_repl.rules.channel_rows import ChannelRows
 from tests.support.before_append import Before
@@ -28,9 +27,9 @@ def table(
     return SharedTable("lake.orders", CHANNELS, "_channel", rows=rows, disjoint=disjoint)
 
 
-def begun(target: Path, channel: str, append: Any = write_deltalake) -> ClaimedNames:
+def begun(target: Path, channel: str, write_rows: WriteRows = ControlLog.commit) -> ClaimedNames:
     place = opened(Config().override({"target.path": str(target), "channel": channel}))
-    control = Control(place.layout.control, channel, append=append)
+    control = Control(place.layout.control, channel, write_rows=write_rows)
     control.claim()
     return ClaimedNames(control, str(target), [table(channel, "id = 0")])
 

@@ -7,17 +7,17 @@ import os
 import time
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake import DeltaTable
 
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import RowsCommit
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
+from spark_repl.errors import ConcurrentChangeError
 
 
 @pytest.fixture
@@ -47,14 +47,11 @@ def age(control: Control, names: set[str], seconds: float) -> None:
 
 def beaten_commit(control: Control) -> set[str]:
     """A commit that somebody else's came before; the files that it has left."""
-    stale, there = DeltaTable(control.path), files(control)
+    stale, there = control._open(), files(control)
     control.publish(Cut(len(control.cuts()) + 1, "", "log", {}, {}))
     written = files(control)
-    with pytest.raises(DeltaError):
-        write_deltalake(
-            stale, pa.table(stale.to_pyarrow_table()), mode="overwrite",
-            commit_properties=CommitProperties(max_commit_retries=0),
-        )  # fmt: skip
+    with pytest.raises(ConcurrentChangeError):
+        stale.commit(control._rows_of(stale), RowsCommit(replaces=True))
     left = files(control) - written
     assert left and not left & (there | live(control))
     return left

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError
 
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.replaced_tables import paths_at_cuts
 from spark_repl.control.records.retention import Retention, pin
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.cut_tables import CUT_TABLE, CutTables, needed_rows
 from spark_repl.control.table.layout import Layout
@@ -115,18 +114,19 @@ def test_a_cut_is_compared_with_one_whose_answer_was_lost(tmp_path: Path) -> Non
     """The applier gave it up, and writes another one."""
     lost = [False]
 
-    def lose(table: DeltaTable, *args: Any, **options: Any) -> None:
-        write_deltalake(DeltaTable(table.table_uri) if lost[0] else table, *args, **options)
+    def lose(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        landed = log.commit(rows, commit)
         if lost[0]:
-            raise DeltaError("Input/output error (os error 5)")
+            raise OSError(errno.EIO, "Input/output error")
+        return landed
 
     class Blind(Control):
-        def _open(self) -> DeltaTable:
+        def _open(self) -> ControlLog:
             if lost[0]:
                 raise OSError("Input/output error")
             return super()._open()
 
-    control = Blind(Layout(str(tmp_path / "lake")).control, append=lose)
+    control = Blind(Layout(str(tmp_path / "lake")).control, write_rows=lose)
     control.claim()
     control.publish(CUT)
     lost[0] = True

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -18,6 +19,7 @@ from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention, pin, pins
 from spark_repl.control.table import control_rows
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.cut import Cut, InQuarantine, TableVersion, Waiting
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.row_formats import COMMON, SCHEMA, rows_table
@@ -103,35 +105,35 @@ def test_the_next_owner_converts_them_in_the_commit_that_claims(
 
 
 def test_a_claim_that_does_not_land_converts_nothing(layout: Layout) -> None:
-    def fail(*args: Any, **options: Any) -> None:
+    def fail(*_: object) -> Any:
         raise OSError("Input/output error")
 
     with pytest.raises(OSError, match="Input/output error"):
-        Control(layout.control, append=fail).claim()
+        Control(layout.control, write_rows=fail).claim()
     assert columns(layout) == COMMON and Control(layout.control).cuts() == expected()
 
 
 def test_a_row_that_comes_first_is_converted_also(layout: Layout) -> None:
     beside = [True]
 
-    def write(table: DeltaTable, *args: Any, **options: Any) -> None:
+    def write(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
         if beside.pop() if beside else False:
             Control(layout.control).write_beside("test", lambda: True)
-        write_deltalake(table, *args, **options)
+        return log.commit(rows, commit)
 
-    control = Control(layout.control, append=write)
+    control = Control(layout.control, write_rows=write)
     control.claim()
     assert len(control.rows("test")) == 1 and control.cuts() == expected()
 
 
 def test_the_earlier_owner_is_fenced_off(layout: Layout) -> None:
     """It goes on with the version that it has seen, and its columns."""
-    seen = DeltaTable(layout.control)
+    seen = Control(layout.control)._open()
     control = Control(layout.control)
     control.claim()
     before = control.rows("skip")
     former = Control(layout.control)
-    former._handle, former._read = seen, control.snapshot()
+    former._seen, former._read = seen, control.snapshot()
     former._fence = type(former._fence)(2, "former")
     with pytest.raises(FencedError):
         former.write("skip")
@@ -139,9 +141,7 @@ def test_the_earlier_owner_is_fenced_off(layout: Layout) -> None:
 
 
 def test_a_base_that_was_removed_is_named(layout: Layout) -> None:
-    rows = Control(layout.control)._rows_of(DeltaTable(layout.control)).to_pylist()
-    base = next(row for row in rows if row["kind"] == "cut" and '"since"' not in row["detail"])
-    DeltaTable(layout.control).delete(f"detail = '{base['detail']}'")
+    DeltaTable(layout.control).delete("kind = 'cut' AND detail NOT LIKE '%\"since\"%'")
     with pytest.raises(TargetError, match="lacks a row that a cut is told since") as caught:
         Control(layout.control).last_cut()
     assert caught.value.file == layout.control and caught.value.hint

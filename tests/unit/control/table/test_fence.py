@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError
 
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, RowsCommit, WriteRows
 from spark_repl.control.table.cut import Cut
 from spark_repl.delta.log.log_replay import commit_path
 from spark_repl.errors import FencedError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})
-BROKEN = "Generic LocalFileSystem error: Unable to rename file: Input/output error (os error 5)"
+BROKEN = OSError(errno.EIO, "Input/output error")
 
 
 class Sleeper(Control):
@@ -25,13 +24,13 @@ class Sleeper(Control):
 
     unread = False
 
-    def _open(self) -> DeltaTable:
-        table = super()._open()
+    def _open(self) -> ControlLog:
+        log = super()._open()
         if self.unread:
-            self.commit = Path(commit_path(self.path, table.version()))
+            self.commit = Path(commit_path(self.path, log.version))
             self.commit.rename(f"{self.commit}.hidden")
             self.commit.mkdir()
-        return table
+        return log
 
     def publish_twice(self, cut: Cut) -> None:
         """As it is tried again when storage failed in that look."""
@@ -44,8 +43,8 @@ class Sleeper(Control):
         self.publish(cut)
 
 
-def claimed(path: Path, append: Callable[..., object] = write_deltalake) -> Sleeper:
-    made = Sleeper(str(path / "control"), append=append)
+def claimed(path: Path, write_rows: WriteRows = ControlLog.commit) -> Sleeper:
+    made = Sleeper(str(path / "control"), write_rows=write_rows)
     made.claim()
     return made
 
@@ -61,15 +60,17 @@ def positions(control: Control) -> list[int]:
 
 
 def test_a_lost_answer_that_could_not_be_looked_for_is_found(tmp_path: Path) -> None:
-    lost = list[str]()
+    lost = list[OSError]()
 
-    def append(table: DeltaTable, *args: Any, **options: Any) -> None:
+    def write_rows(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
         if lost:
-            write_deltalake(DeltaTable(table.table_uri), *args, **options)
-            raise DeltaError(lost.pop())
-        write_deltalake(table, *args, **options)
+            newest = ControlLog.newest(log.folder)
+            assert newest is not None
+            newest.commit(rows, commit)
+            raise lost.pop()
+        return log.commit(rows, commit)
 
-    control = claimed(tmp_path, append)
+    control = claimed(tmp_path, write_rows)
     lost.append(BROKEN)
     control.publish_twice(CUT)
     assert positions(control) == [7]
@@ -89,12 +90,49 @@ def test_a_former_owner_is_fenced_where_its_successor_has_removed_commits(tmp_pa
     control = claimed(tmp_path)
     second = successor(control)
     second.publish(CUT)
-    newest = DeltaTable(control.path)
-    newest.create_checkpoint()
-    for number in range(newest.version()):
-        Path(commit_path(control.path, number)).unlink()
+    without_commits_before(second)
     with pytest.raises(FencedError, match="taken this target over"):
         control.publish(replace(CUT, position=6))
     control.release()
     second.publish(replace(CUT, position=8))
     assert positions(second) == [7, 8]
+
+
+def without_commits_before(control: Control) -> None:
+    """Remove what a clean-up of the log removes an hour later."""
+    newest = control._open()
+    newest.write_checkpoint()
+    for number in range(newest.version):
+        Path(commit_path(control.path, number)).unlink()
+
+
+def test_a_reader_does_not_read_what_a_sleeper_writes_in_a_removed_place(tmp_path: Path) -> None:
+    """The sleeper's commit stands before a commit of the successor whose claim was removed."""
+    control = claimed(tmp_path)
+    reader = Control(control.path)
+    assert reader.cuts() == []
+    second = successor(control)
+    second.publish(CUT)
+    without_commits_before(second)
+    with pytest.raises(FencedError):
+        control.publish(replace(CUT, position=6))
+    assert positions(reader) == positions(second) == [7]
+
+
+def test_a_row_beside_is_written_again_where_its_place_was_removed(tmp_path: Path) -> None:
+    """Its writer slept after it had read the log, and meets one that was cleaned up since."""
+    control = claimed(tmp_path)
+    asleep = [True]
+
+    def write_rows(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        if asleep:
+            asleep.pop()
+            for position in (7, 8):
+                control.publish(replace(CUT, position=position))
+            without_commits_before(control)
+        return log.commit(rows, commit)
+
+    beside = Control(control.path, write_rows=write_rows)
+    beside.write_beside("test", lambda: True)
+    assert len(Control(control.path).rows("test")) == 1
+    assert positions(Control(control.path)) == [7, 8]

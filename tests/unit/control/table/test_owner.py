@@ -17,6 +17,7 @@ from spark_repl.control.records.operator_decisions import decide, makes_rows_dif
 from spark_repl.control.table import control as control_cleanup
 from spark_repl.control.table import control as module
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.owner import Owner, succeed
@@ -258,9 +259,9 @@ class Reading(Control):
         super().__init__(path)
         self.read = list[int]()
 
-    def _rows_of(self, table: Any) -> Any:
-        self.read.append(table.version())
-        return super()._rows_of(table)
+    def _rows_of(self, log: ControlLog) -> Any:
+        self.read.append(log.version)
+        return super()._rows_of(log)
 
 
 def test_rows_of_all_kinds_are_read_at_once(path: str) -> None:

@@ -12,8 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from spark_repl.delta.log import checkpoint_schedule
-from spark_repl.delta.log.checkpoint_schedule import forget_lost, last, past_lost
+from spark_repl.delta.log.checkpoint_schedule import forget_lost, last
 from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.store.remover import Remover
 
 NEWEST = 5
 LEFT = {
@@ -77,10 +78,10 @@ def test_what_names_it_goes(log: Path, left: str) -> None:
     damage(named(log, NEWEST), left)
     with pytest.raises(DeltaError, match=r"_last_checkpoint|Parquet|footer"):
         DeltaTable(str(log.parent))
-    assert forget_lost(str(log.parent))
+    assert forget_lost(str(log.parent), Remover())
     assert last(str(log.parent)) == 0 and rows(log) == NEWEST + 1
     assert not named(log, NEWEST).exists()
-    assert not forget_lost(str(log.parent))
+    assert not forget_lost(str(log.parent), Remover())
 
 
 @pytest.mark.parametrize("hint", [None, 2])
@@ -92,7 +93,8 @@ def test_a_damaged_one_that_nothing_names(log: Path, hint: int | None) -> None:
         (log / "_last_checkpoint").write_text(json.dumps({"version": hint, "size": 5}))
     with pytest.raises(DeltaError, match="Corrupt footer"):
         DeltaTable(str(log.parent))
-    assert past_lost(str(log.parent), lambda: DeltaTable(str(log.parent))).version() == NEWEST
+    assert forget_lost(str(log.parent), Remover())
+    assert DeltaTable(str(log.parent)).version() == NEWEST
     assert rows(log) == NEWEST + 1 and last(str(log.parent)) == (hint or 0)
 
 
@@ -100,15 +102,16 @@ def test_one_stays_where_commits_before_it_are_gone(log: Path) -> None:
     """Without it the table would be an older one, and nobody would know."""
     damage(named(log, NEWEST), "the first half")
     (log / f"{NEWEST - 1:020d}.json").unlink()
+    forget_lost(str(log.parent), Remover())
     with pytest.raises(DeltaError, match="Corrupt footer"):
-        past_lost(str(log.parent), lambda: DeltaTable(str(log.parent)))
+        DeltaTable(str(log.parent))
     assert named(log, NEWEST).exists()
 
 
 def test_of_two_both_go(log: Path) -> None:
     for version in (2, NEWEST):
         damage(named(log, version), "zeros")
-    assert forget_lost(str(log.parent)) and rows(log) == NEWEST + 1
+    assert forget_lost(str(log.parent), Remover()) and rows(log) == NEWEST + 1
     assert not list(log.glob("*.parquet"))
 
 
@@ -118,21 +121,21 @@ def test_one_of_an_account_that_may_not(log: Path, monkeypatch: pytest.MonkeyPat
 
     (log / f"{NEWEST:020d}.checkpoint.parquet").unlink()
     monkeypatch.setattr(os, "remove", remove)
-    assert not forget_lost(str(log.parent)) and last(str(log.parent)) == NEWEST
+    assert not forget_lost(str(log.parent), Remover()) and last(str(log.parent)) == NEWEST
 
 
 @pytest.mark.parametrize("part", ["0000000001.0000000002.parquet", "a-b-c.json"])
 def test_of_other_kinds_a_part_is_enough(log: Path, part: str) -> None:
     (log / f"{NEWEST:020d}.checkpoint.parquet").rename(log / f"{NEWEST:020d}.checkpoint.{part}")
-    assert not forget_lost(str(log.parent)) and last(str(log.parent)) == NEWEST
+    assert not forget_lost(str(log.parent), Remover()) and last(str(log.parent)) == NEWEST
 
 
 def test_a_hint_of_a_checkpoint_that_is_there_stays(log: Path, tmp_path: Path) -> None:
-    assert not forget_lost(str(log.parent)) and last(str(log.parent)) == NEWEST
+    assert not forget_lost(str(log.parent), Remover()) and last(str(log.parent)) == NEWEST
     (log / "_last_checkpoint").write_text(json.dumps({"version": 2}))
-    assert not forget_lost(str(log.parent)) and last(str(log.parent)) == 2
+    assert not forget_lost(str(log.parent), Remover()) and last(str(log.parent)) == 2
     for other in (str(tmp_path / "none"), "s3a://bucket/t"):
-        assert not forget_lost(other)
+        assert not forget_lost(other, Remover())
 
 
 @pytest.mark.parametrize("hint", [2, NEWEST])
@@ -144,4 +147,4 @@ def test_a_log_whose_checkpoints_are_whole_is_not_listed(
     monkeypatch.setattr(
         checkpoint_schedule, "names", lambda folder: pytest.fail("the log is listed")
     )
-    assert not forget_lost(str(log.parent)) and last(str(log.parent)) == hint
+    assert not forget_lost(str(log.parent), Remover()) and last(str(log.parent)) == hint

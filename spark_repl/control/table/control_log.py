@@ -1,0 +1,200 @@
+"""ControlLog: one version of the control table's Delta log, and the commit that follows it.
+
+The log writer of tables writes it as well (``delta/log``). A commit costs two files: one of rows,
+and the version's own. delta-rs listed the log and read its end before each commit, which took most
+of a commit's time on an object store.
+
+A process that slept may meet a log whose next commit has been removed: its commit then seems to
+land, in a version that nobody reads. ``is_outdated`` tells: a clean-up first names a later
+checkpoint in ``_last_checkpoint``, and removes commits afterwards.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...delta.log import checkpoint_writer, log_state
+from ...delta.log.add_actions import live_files
+from ...delta.log.commit_file import Operation, complete, publish
+from ...delta.log.log_checkpoints import hinted_version
+from ...delta.log.log_state import LogState
+from ...delta.log.table_protocol import declaring
+from ...delta.store import storage
+from .row_formats import SCHEMA
+
+Action = dict[str, Any]
+
+_TYPES = {pa.string(): "string", pa.int64(): "long", pa.timestamp("us", "UTC"): "timestamp"}
+_FILE = re.compile(rf".+\.parquet|{storage.UNFINISHED.pattern}")
+"""name of a file of rows, or of what a killed writer leaves of one"""
+_PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
+"""each commit has a file of a few rows, and readers read all files"""
+
+
+@dataclass(frozen=True)
+class RowsCommit:
+    """What a commit of rows does beside adding them. ``txn``: an action; None: none; ``marks``:
+    fields of ``commitInfo``; ``replaces``: whether the rows replace all rows; ``columns``: whether
+    the table gets the columns of ``SCHEMA``, which an earlier version's table lacks."""
+
+    txn: Action | None = None
+    marks: dict[str, str] = field(default_factory=dict)
+    replaces: bool = False
+    columns: bool = False
+
+
+@dataclass(frozen=True)
+class ControlLog:
+    """The log of the table at ``folder`` at one version."""
+
+    folder: str
+    state: LogState = field(repr=False)
+
+    @classmethod
+    def newest(cls, folder: str) -> ControlLog | None:
+        """Return the newest version; None if there is no table. Raise OSError, and TargetError if
+        the log is damaged."""
+        state = log_state.load(folder)
+        return None if state is None else cls(folder, state)
+
+    @classmethod
+    def create(cls, folder: str) -> None:
+        """Create the table. Raise ConcurrentChangeError if it exists, and OSError."""
+        metadata = {
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": _SCHEMA_STRING,
+            "partitionColumns": [],
+            "configuration": _PROPERTIES,
+            "createdTime": int(time.time() * 1000),
+        }
+        protocol = declaring(frozenset())
+        storage.make_folder(os.path.join(folder, "_delta_log"))
+        before = LogState(-1, protocol, metadata)
+        actions = [{"protocol": protocol}, {"metaData": metadata}]
+        publish(folder, 0, complete(before, actions, Operation("CREATE TABLE")))
+
+    @property
+    def version(self) -> int:
+        return self.state.version
+
+    @property
+    def column_names(self) -> list[str]:
+        """Return the names of the table's columns. A table of an earlier version has fewer."""
+        columns: list[Action] = json.loads(self.state.metadata["schemaString"])["fields"]
+        return [column["name"] for column in columns]
+
+    @property
+    def has_all_columns(self) -> bool:
+        return self.column_names == list(SCHEMA.names)
+
+    def file_paths(self) -> list[str]:
+        """Return the paths of the live files, relative to the table. Raise OSError and
+        TargetError."""
+        return list(live_files(self.folder, self.version))
+
+    def commit(self, rows: pa.Table, what: RowsCommit) -> ControlLog:
+        """Write rows as the next version, and return it.
+
+        Raise ConcurrentChangeError if another commit has that version. Raise OSError if writing
+        fails: the commit may exist, or may appear later.
+        """
+        actions: list[Action] = [] if what.txn is None else [{"txn": what.txn}]
+        if what.columns:
+            metadata = {**self.state.metadata, "schemaString": _SCHEMA_STRING}
+            actions.append({"metaData": metadata})
+        if what.replaces:
+            actions += self._removals()
+        if rows.num_rows:
+            actions.append({"add": _write_file(self.folder, rows)})
+        mode = {"mode": "Overwrite" if what.replaces else "Append"}
+        completed = complete(self.state, actions, Operation("WRITE", mode, marks=what.marks))
+        publish(self.folder, self.version + 1, completed)
+        return ControlLog(self.folder, self.state.after(completed))
+
+    def _removals(self) -> list[Action]:
+        now_ms = int(time.time() * 1000)
+        return [
+            {
+                "remove": {
+                    "path": path,
+                    "deletionTimestamp": now_ms,
+                    "dataChange": True,
+                    "extendedFileMetadata": True,
+                    "partitionValues": {},
+                    "size": add["size"],
+                }
+            }
+            for path, add in live_files(self.folder, self.version).items()
+        ]
+
+    def is_outdated(self) -> bool:
+        """Return whether a later version may have been cleaned up to: then the commit of this
+        version may be no part of the table. Raise OSError."""
+        return hinted_version(self.folder) > self.version
+
+    def write_checkpoint(self) -> None:
+        """Write the checkpoint of this version. Raise OSError and TargetError."""
+        checkpoint_writer.write(self.folder, self.state)
+
+    def needless_files(self, before_s: float) -> list[str]:
+        """Return the paths of files that were written before a time (seconds since 1970), and that
+        no version has named since: their commit failed, or later rows have replaced them. Raise
+        OSError and TargetError."""
+        times = storage.listed(self.folder)  # first: a file that is named later is younger
+        live, removed = checkpoint_writer.reconciled(self.folder, self.state, time.time())
+        recent = pc.greater_equal(removed["deletionTimestamp"], int(1000 * before_s))
+        named = {*live["path"].to_pylist(), *removed.filter(recent)["path"].to_pylist()}
+        paths = {
+            os.path.join(self.folder, name): at
+            for name, at in times.items()
+            if name not in named
+            and (name.endswith(".parquet") or storage.UNFINISHED.fullmatch(name))
+        }
+        return [
+            path
+            for path, at in paths.items()
+            if (storage.modified(path) if at is None else at) < before_s
+        ]
+
+
+WriteRows = Callable[[ControlLog, pa.Table, RowsCommit], ControlLog]
+"""Writes rows as the version after a given one, as ``ControlLog.commit``."""
+
+
+def _write_file(folder: str, rows: pa.Table) -> Action:
+    """Write a file of rows, and return its ``add`` action. Raise OSError."""
+    name, content = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet", io.BytesIO()
+    pq.write_table(rows, content, compression="snappy", store_schema=False)
+    storage.put(os.path.join(folder, name), content.getvalue())
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": content.getbuffer().nbytes,
+        "modificationTime": int(time.time() * 1000),
+        "dataChange": True,
+        "stats": json.dumps({"numRecords": rows.num_rows}),
+    }
+
+
+def _schema_string(schema: pa.Schema) -> str:
+    columns = [
+        {"name": column.name, "type": _TYPES[column.type], "nullable": True, "metadata": {}}
+        for column in schema
+    ]
+    return json.dumps({"type": "struct", "fields": columns})
+
+
+_SCHEMA_STRING = _schema_string(SCHEMA)
