@@ -94,7 +94,7 @@ def test_equals_the_log_s_inserts(tmp_path: Path, seed: int) -> None:
     assert last_shown(lake) == {name: sorted(rows) for name, rows in want.items()}
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_each_insert_once(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", T.create)
     source.transaction(insert(T, *FIRST))
@@ -142,7 +142,9 @@ def test_beside_other_keys_of_a_rule(log: LogWriter, tmp_path: Path) -> None:
     assert last_shown(tmp_path / "lake")["t.a"] == [(2, "*"), (8, "**w")]
 
 
-def test_statements(log: LogWriter, tmp_path: Path) -> None:
+def test_statements_change_columns_and_name_and_drop_the_table(
+    log: LogWriter, tmp_path: Path
+) -> None:
     lake = tmp_path / "lake"
     log.ddl("ALTER TABLE t.a DROP PRIMARY KEY, ADD w BIGINT DEFAULT 7, MODIFY v VARCHAR(80)")
     log.ddl("ALTER TABLE t.a ADD PRIMARY KEY (n, id), RENAME TO t.a2")
@@ -166,7 +168,7 @@ def test_nulls_of_rows_that_the_source_has_not(log: LogWriter, tmp_path: Path) -
     assert last_shown(tmp_path / "lake")["t.a"] == FIRST
 
 
-def test_partitions_that_go(tmp_path: Path) -> None:
+def test_a_dropped_partition_leaves_its_rows_in_the_target(tmp_path: Path) -> None:
     log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(
         f"{T.create} PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (3),"

@@ -245,7 +245,9 @@ def begun(tmp_path: Path) -> tuple[History, Path]:
 
 @pytest.mark.parametrize("then", [1, 2, 100])
 @pytest.mark.parametrize("crash", range(1, 15, STRIDE))
-def test_cut_off_anywhere(begun, reference, crash: int, then: int) -> None:
+def test_emulated_cascades_are_whole_after_a_crash_at_any_step(
+    begun, reference, crash: int, then: int
+) -> None:
     """Tables are apart then, and the next groups have other bounds: what was carried on is found by
     the tables that the last cut shows."""
     log, target = begun

@@ -164,7 +164,7 @@ def shown(target: Path) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_cut_off_anywhere(tmp_path: Path, lost: bool) -> None:
+def test_a_crash_at_any_step_leaves_each_image_once_in_order(tmp_path: Path, lost: bool) -> None:
     """And gone on with, also by a relay log that was fetched anew, of other positions: each image
     once, in order."""
     source = Twice(tmp_path)
@@ -265,7 +265,9 @@ def test_a_copy_that_was_read_as_of_one_moment(log: LogWriter, tmp_path: Path) -
     assert found[3:] == [("t.a", 1, 2, "back", *said(log, 5, "INSERT"))]
 
 
-def test_statements(log: LogWriter, tmp_path: Path) -> None:
+def test_statements_change_columns_and_name_and_drop_the_table(
+    log: LogWriter, tmp_path: Path
+) -> None:
     lake = tmp_path / "lake"
     log.ddl("ALTER TABLE t.a DROP PRIMARY KEY, ADD w BIGINT DEFAULT 7, MODIFY v VARCHAR(80)")
     log.ddl("ALTER TABLE t.a ADD PRIMARY KEY (n, id), RENAME COLUMN v TO u, RENAME TO t.a2")

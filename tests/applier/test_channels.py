@@ -73,7 +73,7 @@ def test_each_goes_its_way(log: LogWriter, us: LogWriter, target: Path) -> None:
 
 
 @pytest.mark.parametrize("shared_state", [False, True])
-def test_crashes_by_turns(
+def test_a_crash_of_one_channel_never_touches_the_other(
     log: LogWriter, us: LogWriter, target: Path, tmp_path: Path, shared_state: bool
 ) -> None:
     """Each is cut off further on, while the other one goes on: also where both name one folder for
@@ -231,7 +231,9 @@ def test_a_dropped_table_that_is_kept_under_another_name(
     assert error.table == "t.a@dropped"
 
 
-def test_after_drop(log: LogWriter, us: LogWriter, target: Path) -> None:
+def test_a_dropped_tables_name_stays_its_channels(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
     """A dropped table's name stays its channel's: cuts that are kept show it."""
     run(log.folder, target)
     assert run(us.folder, target, channel="us")
@@ -254,7 +256,7 @@ def test_a_table_that_waits_for_its_copy(log: LogWriter, us: LogWriter, target: 
     assert isinstance(error, OtherChannelError) and error.table == "t.b"
 
 
-def test_readers(
+def test_commands_name_a_channel_if_there_are_several(
     log: LogWriter, us: LogWriter, target: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each command names a channel, or is told which there are."""
@@ -291,7 +293,7 @@ def test_readers(
     assert wait_for(str(target), f"{US}:1", 0, "us").tables.keys() == {"u.a"}
 
 
-def test_by_its_configuration(
+def test_a_configuration_names_the_channel_of_a_command(
     us: LogWriter, log: LogWriter, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What has a configuration is about that channel, also before it has a table."""

@@ -40,7 +40,9 @@ ROWS = [(1, hashed(f"{SECRET}@x"), "*" * len(SECRET) + "0042"), (2, None, "**")]
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["by CREATE", "by its first TABLE_MAP"])
-def test_rows(tmp_path: Path, given: Given, made: bool, caplog: Any) -> None:
+def test_masked_and_excluded_values_are_in_no_file(
+    tmp_path: Path, given: Given, made: bool, caplog: Any
+) -> None:
     caplog.set_level(logging.DEBUG)
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     if made:
@@ -55,7 +57,7 @@ def test_rows(tmp_path: Path, given: Given, made: bool, caplog: Any) -> None:
     assert run(log.folder, target, **given)  # a second start finds what the first has made
 
 
-def test_cut_off_anywhere(tmp_path: Path, given: Given) -> None:
+def test_a_crash_at_any_step_leaves_rows_masked_and_equal(tmp_path: Path, given: Given) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", A.create)
     source.transaction(insert(A, (1, SECRET, "1234567", 7), (2, SECRET, None, 8)))
@@ -80,7 +82,7 @@ def test_images_without_all_columns(log: LogWriter, tmp_path: Path, given: Given
     assert last_shown(tmp_path / "lake") == {"t.a": [(1, hashed("new"), ROWS[0][2]), ROWS[1]]}
 
 
-def test_what_is_included(log: LogWriter, tmp_path: Path) -> None:
+def test_only_included_columns_are_in_the_target(log: LogWriter, tmp_path: Path) -> None:
     """Scenario 157: the source has columns that the target lacks, by its own rules."""
     rule = {"match": "t.a", "include": ["ID", "card"], "mask": {"Card": "truncate:2"}}
     assert run(log.folder, tmp_path / "lake", tables=[rule])

@@ -88,7 +88,9 @@ POLICIES: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize(("policy", "said"), POLICIES.values(), ids=list(POLICIES))
-def test_policies(tmp_path: Path, policy: list[str], said: str) -> None:
+def test_exchange_partition_stops_with_each_policy(
+    tmp_path: Path, policy: list[str], said: str
+) -> None:
     log, target = exchanged(tmp_path), tmp_path / "lake"
     error = stopped(log.folder, target, ddl={"policy": policy}, copies=True)
     assert said in error.message and error.table == policy[0].partition(":")[0]

@@ -121,7 +121,7 @@ def test_statements_that_it_has_no_room_for(
     assert last_shown(tmp_path / "lake") == before
 
 
-def test_partitions_that_go(tmp_path: Path) -> None:
+def test_a_dropped_partition_stops_if_deleted_rows_are_kept(tmp_path: Path) -> None:
     log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(
         f"{T.create} PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (3),"

@@ -147,7 +147,7 @@ def test_what_is_deleted_is_not_there(
     assert isinstance(error, RowError) and error.number == number
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_extra_columns_equal(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", T.create)
     source.transaction(insert(T, *FIRST))
@@ -242,7 +242,7 @@ def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_transactions_without_gtids(tmp_path: Path) -> None:
+def test_without_gtids_the_column_gtid_is_null(tmp_path: Path) -> None:
     log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.anonymous = True
     log.ddl(T.create)

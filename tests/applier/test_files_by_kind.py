@@ -79,7 +79,7 @@ def test_a_table_in_quarantine(log: LogWriter, target: Path) -> None:
     assert list((target / "_repl/quarantine").iterdir()) == []
 
 
-def test_prepared_branches(log: LogWriter, target: Path) -> None:
+def test_prepared_branches_have_a_file_each_until_they_end(log: LogWriter, target: Path) -> None:
     kept, part = "_repl/xa/*.events", "_repl/xa/*.new"
     for number in range(3):
         log.xa_prepare((b"branch", b"%d" % number, 1), insert(A, (number, "x")))
@@ -95,7 +95,9 @@ def test_prepared_branches(log: LogWriter, target: Path) -> None:
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_a_shared_table(tmp_path: Path, target: Path, channel: str) -> None:
+def test_channels_of_one_table_have_files_of_their_own(
+    tmp_path: Path, target: Path, channel: str
+) -> None:
     """Partitions, two channels' control tables and working states; whichever of them tends."""
     logs = writers(tmp_path)
     for name, log in logs.items():
@@ -137,7 +139,9 @@ def test_a_shared_table(tmp_path: Path, target: Path, channel: str) -> None:
     assert below_target(target)["_repl/xa/*.events"] == 0
 
 
-def test_a_channel_beside(log: LogWriter, us: LogWriter, target: Path) -> None:
+def test_a_second_channel_has_a_folder_of_its_own(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
     """Each has its own of all that bears no table's name."""
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
     assert run(log.folder, target, **KEEP)
@@ -174,7 +178,7 @@ def test_a_folder_that_nothing_names(log: LogWriter, target: Path, how: str) -> 
     assert ("t.a" in at_cut(target, cuts(target)[-1])) == (how == "copied")
 
 
-def test_a_pinned_cut(log: LogWriter, target: Path) -> None:
+def test_a_pinned_cut_keeps_its_files_until_it_is_unpinned(log: LogWriter, target: Path) -> None:
     """It keeps files and their key indexes; unpinned it keeps none."""
     log.transaction(insert(A, *((key, "x") for key in range(9))))
     assert run(log.folder, target, keys=KEYS)
@@ -251,7 +255,7 @@ def test_a_repair_that_is_asked_for(log: LogWriter, target: Path) -> None:
     assert list((target / "_repl/requests").iterdir()) == []
 
 
-def test_a_verify(log: LogWriter, target: Path) -> None:
+def test_a_verify_leaves_its_locks_and_its_last_result(log: LogWriter, target: Path) -> None:
     """The locks stay, and what it found last; digests as long as it has not ended."""
     assert run(log.folder, target)
     layout = channel_at(str(target)).layout

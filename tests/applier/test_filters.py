@@ -41,7 +41,7 @@ def log(tmp_path: Path) -> LogWriter:
         ({"do_db": ["v"]}, set(), 3),
     ],
 )
-def test_what_is_kept(
+def test_each_rule_lets_its_tables_through_and_all_gtids_count(
     log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], kept: set[str], counted: int
 ) -> None:
     """Scenarios 15, 26: a transaction of which nothing is left takes its slot: the GTIDs of all are
@@ -59,7 +59,7 @@ def test_what_is_kept(
     }  # fmt: skip
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_filtered_tables_out(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", A.create, B.create)
     source.transaction(insert(A, (1, "x")), insert(B, (1, "y")))
@@ -96,7 +96,9 @@ def test_statements_of_several_tables(log: LogWriter, tmp_path: Path) -> None:
     assert last_shown(tmp_path / "two") == {}
 
 
-def test_dropped_databases(log: LogWriter, tmp_path: Path) -> None:
+def test_drop_database_drops_the_tables_that_the_rules_let_through(
+    log: LogWriter, tmp_path: Path
+) -> None:
     log.ddl("DROP DATABASE t")
     assert run(log.folder, tmp_path / "one", filters={"wild_do_table": ["t.a", "u.%"]})
     assert last_shown(tmp_path / "one").keys() == {"t.a", "u.c"}, "db.t. fits no rule"
@@ -356,7 +358,7 @@ def test_a_foreign_key_from_what_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "filters", [ONLY_A, {"do_db": ["t"], "ignore_table": ["t.b"]}, {"ignore_db": ["u"]}]
 )
-def test_xa_branches(
+def test_branches_of_filtered_rows_are_prepared_and_ended(
     log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], action: str
 ) -> None:
     """Scenarios 70, 71: rows are left out, XA statements are not: a branch of filtered rows alone

@@ -190,7 +190,7 @@ def test_live_file_that_is_gone_is_named(tmp_path, target, monkeypatch):
 
 
 @pytest.mark.parametrize("stats", [None, '{"minValues":{}}'])
-def test_files_without_statistics(log, target, stats):
+def test_foreign_files_without_statistics_get_the_number_of_rows(log, target, stats):
     """Others may collect none."""
     log.transaction(insert(A, *[(key, "a") for key in range(6)]))
     assert run(log.folder, target)

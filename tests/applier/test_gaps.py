@@ -130,7 +130,7 @@ def test_status_shows_each_tables_own_position(apart):
 
 
 @pytest.mark.parametrize("order", [True, False])
-def test_until_after_gaps(apart, order):
+def test_until_after_gaps_brings_all_tables_to_one_cut_and_no_further(apart, order):
     """SQL_AFTER_MTS_GAPS: all tables are brought to one cut, and nothing beyond; then there is
     nothing more to do."""
     until_after_gaps(apart, order=order)

@@ -106,7 +106,7 @@ def test_a_version_is_from_one_transaction_until_another(log: LogWriter, tmp_pat
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_cut_off_anywhere(tmp_path: Path, lost: bool) -> None:
+def test_a_crash_at_any_step_leaves_each_version_once(tmp_path: Path, lost: bool) -> None:
     """And gone on with, also by a relay log that was fetched anew, of other positions."""
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", T.create)

@@ -82,7 +82,9 @@ def test_the_key_that_the_server_has_picked(tmp_path: Path, bound: int) -> None:
 
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("by", ["v", "_current"])
-def test_versions_in_partitions(log: LogWriter, tmp_path: Path, by: str, vectors: bool) -> None:
+def test_a_version_that_ends_may_move_to_another_partition(
+    log: LogWriter, tmp_path: Path, by: str, vectors: bool
+) -> None:
     """A version that ends may go to another partition than it was in, and TRUNCATE ends all."""
     model = VersionModel(log)
     model.first(FIRST)

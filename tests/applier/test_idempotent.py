@@ -61,7 +61,7 @@ T = Table("moving", (("id", "int"), ("n", "int"), ("v", "varchar(9)")))
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_equals_a_replica(tmp_path: Path, seed: int) -> None:
+def test_random_changes_end_as_on_an_idempotent_replica(tmp_path: Path, seed: int) -> None:
     """Any changes of few keys, some images without all columns, split over workers and groups."""
     rand = random.Random(seed)
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"

@@ -32,7 +32,9 @@ def log(tmp_path: Path) -> LogWriter:
 
 
 @pytest.mark.parametrize("rule", HIDING)
-def test_drop_column(log: LogWriter, tmp_path: Path, rule: dict[str, Any]) -> None:
+def test_a_rule_may_name_a_hidden_column_that_was_dropped(
+    log: LogWriter, tmp_path: Path, rule: dict[str, Any]
+) -> None:
     rules, target = [{"match": "t.a", **rule}], tmp_path / "lake"
     assert run(log.folder, target, tables=rules)
     log.ddl("ALTER TABLE t.a DROP mail")

@@ -47,7 +47,7 @@ def m(text: str) -> str | None:
 
 @pytest.mark.parametrize("mode", ["strict", "idempotent"])
 @pytest.mark.parametrize("group", [1, 100])
-def test_rows(
+def test_rows_with_masked_keys_are_found_and_no_file_has_the_secret(
     log: LogWriter, tmp_path: Path, given: Given, caplog: Any, mode: str, group: int
 ) -> None:
     """Two keys that a collation takes for one are two, as everywhere."""
@@ -93,7 +93,9 @@ def test_images_without_all_columns(
         ("history", {(m("1"), False), (m("2"), False), (m("3"), True)}),
     ],
 )  # fmt: skip
-def test_modes(log: LogWriter, tmp_path: Path, given: Given, mode: str, want: Any) -> None:
+def test_each_mode_masks_the_keys_of_its_rows(
+    log: LogWriter, tmp_path: Path, given: Given, mode: str, want: Any
+) -> None:
     log.transaction(update(A, ((f"{SECRET}1", 1, "x"), (f"{SECRET}3", 1, "x"))))
     log.transaction(delete(A, (f"{SECRET}2", 2, "y")))
     more = {"extra_columns": ["operation"]} if mode == "append" else {}
@@ -124,7 +126,7 @@ def test_errors_show_the_masked_value(
     assert holding(tmp_path / "lake", SECRET) == []
 
 
-def test_cut_off_anywhere(tmp_path: Path, given: Given) -> None:
+def test_a_crash_at_any_step_leaves_masked_keys_equal(tmp_path: Path, given: Given) -> None:
     source = Twice(tmp_path)
     source.ddl(A.create)
     source.transaction(insert(A, (f"{SECRET}1", 1, "x"), (f"{SECRET}2", 2, "y")))
@@ -184,7 +186,7 @@ def test_what_is_not_asked_for(log: LogWriter, tmp_path: Path, given: Given) -> 
         ("ALTER TABLE t.a PARTITION BY KEY (mail) PARTITIONS 2", SettingError, "partition"),
     ],
 )  # fmt: skip
-def test_statements(
+def test_statements_that_a_masked_key_can_not_follow_stop(
     log: LogWriter,
     tmp_path: Path,
     given: Given,

@@ -27,7 +27,7 @@ class OtherKey(Read):
 
 
 @pytest.mark.parametrize("reads", [Read, OtherKey])
-def test_by_another_key(
+def test_rows_masked_by_another_key_are_refused(
     log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, reads: type[Read]
 ) -> None:
     monkeypatch.setenv("MASK_KEY", "planted-key-2718")

@@ -58,7 +58,7 @@ def measure(folder: Path, target: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(5000, marks=pytest.mark.soak)])
-def test_many_groups(tmp_path: Path, count: int) -> None:
+def test_a_long_run_holds_no_more_memory_descriptors_or_threads(tmp_path: Path, count: int) -> None:
     """In a process of its own: in this one other tests have threads, and fill caches."""
     target = tmp_path / "lake"
     command = [sys.executable, "-m", __name__, tmp_path / "log", target, str(count)]

@@ -24,7 +24,9 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def test_its_rows(log: LogWriter, tmp_path: Path) -> None:
+def test_filtered_rows_of_a_table_of_one_column_follow_the_log(
+    log: LogWriter, tmp_path: Path
+) -> None:
     assert run(log.folder, tmp_path / "lake", tables=RULES)
     log.transaction(delete(A, (1,), (6,)), insert(A, (2,), (7,)))
     assert run(log.folder, tmp_path / "lake", tables=RULES)
@@ -33,7 +35,9 @@ def test_its_rows(log: LogWriter, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["follow", "fold"])
 @pytest.mark.parametrize(("copy", "old"), [("_a_gho", "_a_del"), ("_a_new", "_a_old")])
-def test_tools(log: LogWriter, tmp_path: Path, copy: str, old: str, way: str) -> None:
+def test_tools_copies_of_a_table_of_one_column_are_recognised(
+    log: LogWriter, tmp_path: Path, copy: str, old: str, way: str
+) -> None:
     given: dict[str, Any] = {"tables": RULES, "ddl": {"online_tools": way}}
     target = tmp_path / "lake"
     log.ddl(f"CREATE TABLE t.{copy} LIKE t.a")

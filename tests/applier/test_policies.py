@@ -170,7 +170,9 @@ def test_rows_of_another_shape_stop(source: Twice, tmp_path: Path) -> None:
         "ALTER TABLE t.a ALTER COLUMN d SET DEFAULT 2, RENAME TO t.c",
     ],
 )
-def test_stop(source: Twice, tmp_path: Path, statement: str) -> None:
+def test_policy_stop_stops_at_the_first_changing_statement(
+    source: Twice, tmp_path: Path, statement: str
+) -> None:
     source.ddl(A.create, Table("b").create, "CREATE INDEX i ON t.a (d)")
     source.ddl("ALTER TABLE t.a ALTER COLUMN d SET DEFAULT 1", "ALTER TABLE t.b ADD c INT FIRST")
     source.transaction(insert(A, (1, "x", 1.5)))
@@ -184,7 +186,9 @@ def test_stop(source: Twice, tmp_path: Path, statement: str) -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["the same log", "another log"])
-def test_ignore_drop(source: Twice, tmp_path: Path, lost: bool) -> None:
+def test_policy_ignore_drop_keeps_what_the_source_drops(
+    source: Twice, tmp_path: Path, lost: bool
+) -> None:
     """What is dropped stays; what has its name afterwards is another table."""
     old, new = Table("a"), Table("a", (("id", "int"), ("w", "int")))
     source.ddl("CREATE DATABASE t", old.create, Table("b").create, Table("x").create)

@@ -130,7 +130,7 @@ def test_a_replay_in_vain(log: LogWriter, target: Path) -> None:
     assert rows(target, A) == [(1, "x"), (2, "x")] and len(rows(target, B)) == 5
 
 
-def test_dropped(log: LogWriter, target: Path) -> None:
+def test_quarantine_drop_forgets_what_was_kept(log: LogWriter, target: Path) -> None:
     """What was kept is forgotten, and does not come again when the log is read once more."""
     poisoned(log)
     assert run(log.folder, target, **KEEP)
@@ -172,7 +172,7 @@ XID = b"one", b"", 1
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_xa(log: LogWriter, target: Path, by_hand: bool) -> None:
+def test_a_branch_is_kept_when_it_is_committed(log: LogWriter, target: Path, by_hand: bool) -> None:
     """A branch counts where it is committed, also by hand, behind the cut; its bytes are kept."""
     log.transaction(delete(A, (7, "no such")))
     log.xa_prepare(XID, insert(A, (1, "x")), insert(B, (1, "x")))
@@ -192,7 +192,9 @@ def test_xa(log: LogWriter, target: Path, by_hand: bool) -> None:
     assert rows(target, A) == [(1, "x")]
 
 
-def test_statements(log: LogWriter, target: Path) -> None:
+def test_a_statement_on_the_table_stops_and_its_removal_ends_the_quarantine(
+    log: LogWriter, target: Path
+) -> None:
     """What changes the table stops by name, one that removes it ends the quarantine."""
     poisoned(log)
     log.ddl("ANALYZE TABLE t.a")
@@ -335,7 +337,9 @@ def test_a_change_that_comes_again_stops_the_applier(log: LogWriter, target: Pat
         assert again.value is error
 
 
-def test_another_log(log: LogWriter, target: Path, tmp_path: Path) -> None:
+def test_the_quarantine_goes_on_by_gtid_in_another_log(
+    log: LogWriter, target: Path, tmp_path: Path
+) -> None:
     """It goes on by GTID: the same transactions lie elsewhere, and are not kept twice."""
     again = LogWriter(tmp_path / "again", created=1_800_000_000)
     for statement in ("CREATE DATABASE t", A.create, B.create):
@@ -351,7 +355,7 @@ def test_another_log(log: LogWriter, target: Path, tmp_path: Path) -> None:
     assert rows(target, A) == [(1, "again"), (5, "kept"), *WHOLE[1:]]
 
 
-def test_bounds(log: LogWriter, target: Path) -> None:
+def test_a_quarantine_is_bounded_in_transactions_and_bytes(log: LogWriter, target: Path) -> None:
     poisoned(log)
     few = stopped(log.folder, target, **KEEP, quarantine_max_transactions=2)
     assert isinstance(few, QuarantineError) and few.table == "t.a"
@@ -362,7 +366,7 @@ def test_bounds(log: LogWriter, target: Path) -> None:
     assert cuts(target)[-1].quarantined["t.a"].transactions == 3
 
 
-def test_several_tables(log: LogWriter, target: Path) -> None:
+def test_tables_in_quarantine_are_replayed_one_by_one(log: LogWriter, target: Path) -> None:
     poisoned(log)
     log.transaction(delete(B, (99, "no such")))
     log.transaction(insert(B, (5, "x")))

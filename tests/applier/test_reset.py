@@ -201,7 +201,9 @@ def test_a_table_that_a_person_has_put_there_stays(
     assert "was not made by an applier" in caplog.text
 
 
-def test_other_channels_stay(log: LogWriter, us: LogWriter, target: Path, file: Path) -> None:
+def test_a_reset_leaves_other_channels_as_they_are(
+    log: LogWriter, us: LogWriter, target: Path, file: Path
+) -> None:
     assert run(us.folder, target, channel="us")
     shown = cuts(target, "us")[-1]
     assert reset(file, "--all") == 0

@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def test_rows_and_statements(log: LogWriter, tmp_path: Path) -> None:
+def test_rows_and_statements_go_to_the_rewritten_database(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     log.ddl("ALTER TABLE a ADD w INT DEFAULT 7", "t")
     wide = Table("a", (*A.columns, ("w", "int")))
@@ -61,7 +61,7 @@ def test_rules_see_what_was_rewritten(
     assert last_shown(tmp_path / "lake").keys() == kept
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_rewritten_names_equal(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", A.create, B.create)
     source.transaction(insert(A, (1, "x"), (2, "x")), insert(B, (1, "x")))

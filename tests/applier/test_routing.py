@@ -33,7 +33,7 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def test_rows_and_statements(log: LogWriter, tmp_path: Path) -> None:
+def test_rows_and_statements_go_to_the_routed_table(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     log.ddl(B.create)
     log.transaction(insert(B, (7, "b")))
@@ -73,7 +73,7 @@ def test_renames_within_and_across(log: LogWriter, tmp_path: Path) -> None:
     assert last_shown(target)["lake.o"][0] == (1, "behind a start")
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_routed_tables_equal(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", A.create, B.create)
     source.transaction(insert(A, (1, "x"), (2, "x")), insert(B, (1, "x")))
@@ -91,7 +91,7 @@ def test_a_table_from_its_first_table_map(tmp_path: Path) -> None:
     assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")], "lake.b": [(2, "y")]}
 
 
-def test_behind_rewrite_db(log: LogWriter, tmp_path: Path) -> None:
+def test_a_route_matches_the_name_after_rewrite_db(log: LogWriter, tmp_path: Path) -> None:
     given = {"filters": {"rewrite_db": ["t->v"]}, "tables": [{"match": "v.%", "to": "lake.v_%"}]}
     assert run(log.folder, tmp_path / "lake", **given)
     assert last_shown(tmp_path / "lake") == {"lake.v_a": [(1, "x")]}
@@ -280,7 +280,9 @@ def test_a_tool_s_tables(log: LogWriter, tmp_path: Path) -> None:
         assert shown == ({old: [(1, "x")]} if way == "follow" else {})
 
 
-def test_a_quarantine(log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quarantine_is_named_by_the_targets_table(
+    log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log.transaction(delete(A, (77, "no such")), insert(A, (77, "y")))
     target, given = tmp_path / "lake", {"on_error": "quarantine", **BOTH}
     assert run(log.folder, target, **given)

@@ -59,7 +59,9 @@ def test_rows_come_and_go(log: LogWriter, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exec_mode", ["strict", "idempotent"])
-def test_keys_that_change(log: LogWriter, tmp_path: Path, exec_mode: str) -> None:
+def test_a_row_whose_key_changes_enters_or_leaves_by_its_filter(
+    log: LogWriter, tmp_path: Path, exec_mode: str
+) -> None:
     log.transaction(update(A, (FIRST[1], (20, 5, "y", 8)), (FIRST[2], (30, 9, "z", 9))))
     assert run(log.folder, tmp_path / "lake", exec_mode=exec_mode, **rule())
     assert last_shown(tmp_path / "lake") == {"t.a": [(20, 5, "y", 8), (30, 9, "z", 9)]}
@@ -108,7 +110,7 @@ def test_patterns_and_the_order_of_texts(tmp_path: Path) -> None:
     assert 'row_filter_left_out_total{channel="default",table="t.a"} 3.0' in metrics(found)
 
 
-def test_no_row_passes(log: LogWriter, tmp_path: Path) -> None:
+def test_a_filter_that_no_row_passes_leaves_an_empty_table(log: LogWriter, tmp_path: Path) -> None:
     assert run(log.folder, tmp_path / "lake", **rule("v = 77"))
     assert last_shown(tmp_path / "lake") == {"t.a": []}
 
@@ -120,7 +122,7 @@ def test_columns_that_nobody_sees_are_looked_at(log: LogWriter, tmp_path: Path) 
     assert last_shown(tmp_path / "lake") == {"t.a": [(2, None, 1)]}
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_filtered_rows_equal(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", A.create)
     source.transaction(insert(A, *FIRST))
@@ -273,7 +275,7 @@ def test_statements_that_a_rule_has_room_for(log: LogWriter, tmp_path: Path) -> 
     assert last_shown(tmp_path / "lake") == {"t.a2": []}
 
 
-def test_partitions_that_go(tmp_path: Path) -> None:
+def test_a_dropped_partition_takes_its_filtered_rows_away(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     log.ddl(
         f"{A.create} PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (3),"

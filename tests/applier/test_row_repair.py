@@ -208,7 +208,9 @@ def test_other_kinds_of_tables(log: LogWriter, target: Path, options: dict[str, 
         ]
 
 
-def test_masked_columns(log: LogWriter, target: Path, mask_key: str) -> None:
+def test_a_repair_compares_the_logs_rows_in_their_masked_form(
+    log: LogWriter, target: Path, mask_key: str
+) -> None:
     """The log's rows are looked through in the form that the target has them in."""
     rule = {"match": "t.a", "mask": {"v": "sha256"}}
     given: Any = {"tables": [rule], "keys": {"mask_key_env": "MASK_KEY"}}

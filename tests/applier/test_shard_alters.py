@@ -115,7 +115,7 @@ def test_a_type_stays_wide_with_other_statements(log: LogWriter, tmp_path: Path)
     ],
 )
 @pytest.mark.parametrize("verb", ["MODIFY w", "CHANGE w y"])
-def test_types_of_numbers(
+def test_a_wider_number_in_one_shard_widens_the_delta_table(
     log: LogWriter, tmp_path: Path, before: str, after: str, there: str, values: tuple[Any, Any],
     verb: str,
 ) -> None:  # fmt: skip
@@ -249,7 +249,9 @@ def test_a_key_gets_another_name(log: LogWriter, tmp_path: Path) -> None:
     alike(log, tmp_path)
 
 
-def test_names_that_swap(log: LogWriter, tmp_path: Path) -> None:
+def test_columns_that_swap_names_in_one_shard_stay_right_in_both(
+    log: LogWriter, tmp_path: Path
+) -> None:
     swapped = of(1, ("id", "int"), ("w", V), ("v", V))
     for number in (1, 2):
         log.ddl("ALTER TABLE orders ADD w VARCHAR(40) DEFAULT 'w'", f"shop_{number}")
@@ -287,7 +289,7 @@ def test_with_a_change_data_feed(log: LogWriter, tmp_path: Path, alter: str) -> 
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_cut_off_anywhere(tmp_path: Path, lost: bool) -> None:
+def test_a_crash_between_shards_alters_leaves_each_equal(tmp_path: Path, lost: bool) -> None:
     source = Twice(tmp_path)
     source.ddl(ONE.create, TWO.create)
     source.transaction(insert(ONE, (1, "a"), (2, "b")), insert(TWO, (1, "c"), (3, "d")))

@@ -49,7 +49,7 @@ def test_its_own_name_again(log: LogWriter, tmp_path: Path, more: str) -> None:
     assert columns(tmp_path / "lake") == ["id", "v", "shop", *(["w"] if more else [])]
 
 
-def test_a_long_name(tmp_path: Path) -> None:
+def test_a_shards_name_may_have_64_characters(tmp_path: Path) -> None:
     """A database's name has up to 64 characters, of which a shard's has almost all."""
     log = LogWriter(tmp_path / "log")
     values = [sign * (64 - len("shop_")) for sign in ("x", "é")]

@@ -109,7 +109,7 @@ def test_a_group_over_one_shards_statement(log: LogWriter, tmp_path: Path) -> No
     alike(log, tmp_path)
 
 
-def test_another_type_stops(log: LogWriter, tmp_path: Path) -> None:
+def test_a_shards_column_of_another_type_stops(log: LogWriter, tmp_path: Path) -> None:
     filled(log)
     log.ddl("ALTER TABLE orders ADD w INT", "shop_1")
     log.ddl("ALTER TABLE orders ADD w VARCHAR(9)", "shop_2")
@@ -135,7 +135,9 @@ def test_another_type_stops(log: LogWriter, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_statements_that_stop(log: LogWriter, tmp_path: Path, statement: str, says: str) -> None:
+def test_statements_that_one_delta_table_can_not_follow_stop(
+    log: LogWriter, tmp_path: Path, statement: str, says: str
+) -> None:
     filled(log)
     log.ddl(statement, "shop_1")
     for copies in (False, True):
@@ -217,7 +219,7 @@ def test_other_rules_than_the_table_was_made_with(log: LogWriter, tmp_path: Path
     assert run(log.folder, tmp_path / "lake", **BOTH)
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_each_shard_equal(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     for made in (ONE, TWO):
         source.ddl(made.create)

@@ -48,7 +48,9 @@ def test_what_is_said_of_them(log: LogWriter, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tools", ["fold", "follow"])
-def test_online_tools(log: LogWriter, tmp_path: Path, tools: str) -> None:
+def test_a_shards_online_alter_is_folded_or_followed(
+    log: LogWriter, tmp_path: Path, tools: str
+) -> None:
     wide = (("id", "int"), ("v", V), ("w", "int"))
     copy = Table("_orders_gho", wide, database="shop_1")
     log.ddl("CREATE TABLE shop_1._orders_gho LIKE shop_1.orders", "shop_1")
@@ -105,7 +107,7 @@ def test_an_xa_branch_over_shards(log: LogWriter, tmp_path: Path) -> None:
     assert shown[-2:] == [(7, "x", "1", None), (7, "y", "2", None)]
 
 
-def test_extra_columns_beside(log: LogWriter, tmp_path: Path) -> None:
+def test_shards_may_have_extra_columns(log: LogWriter, tmp_path: Path) -> None:
     rule = {**RULE, "extra_columns": ["source_table", "operation"]}
     log.ddl("ALTER TABLE shop_2.orders ADD w INT", "shop_2")
     assert run(log.folder, tmp_path / "lake", tables=[rule], **MAPPED)
@@ -146,7 +148,7 @@ def test_another_channel_of_the_same_table(log: LogWriter, tmp_path: Path) -> No
     assert {*reader_tables(channel_at(str(target), "us").control.cuts()[-1])} == {"lake.us"}
 
 
-def test_others_commits_stop(log: LogWriter, tmp_path: Path) -> None:
+def test_a_foreign_commit_to_a_table_of_shards_stops(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     assert run(log.folder, target, **BOTH)
     folder, delta = str(target / "lake" / "orders"), LocalDelta()

@@ -130,7 +130,9 @@ def test_a_channel_comes_between_any_two_steps(
     assert step > 20
 
 
-def test_crashes_anywhere(changed: dict[str, LogWriter], tmp_path: Path) -> None:
+def test_crashes_of_both_channels_leave_each_ones_rows_equal(
+    changed: dict[str, LogWriter], tmp_path: Path
+) -> None:
     want = wanted(changed, tmp_path / "apart")
     for step in range(1, 400, STRIDE):
         target = tmp_path / f"lake{step}"

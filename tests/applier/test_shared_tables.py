@@ -210,7 +210,9 @@ def test_random_histories_by_turns(target: Path, tmp_path: Path, seed: int) -> N
     check(target, logs, tmp_path / "apart")
 
 
-def test_cut_off_anywhere(changed: dict[str, LogWriter], tmp_path: Path) -> None:
+def test_a_crash_of_one_channel_leaves_both_channels_shards_equal(
+    changed: dict[str, LogWriter], tmp_path: Path
+) -> None:
     """One channel is cut off at each step of its way, the other one goes on meanwhile."""
     want = wanted(changed, tmp_path / "apart")
     for step in range(1, 400, STRIDE):
@@ -226,7 +228,7 @@ def test_cut_off_anywhere(changed: dict[str, LogWriter], tmp_path: Path) -> None
     assert step > 20
 
 
-def test_others_commits_stop(logs: dict[str, LogWriter], target: Path) -> None:
+def test_a_foreign_commit_stops_each_channel(logs: dict[str, LogWriter], target: Path) -> None:
     for channel in CHANNELS:
         assert apply(logs, target, channel)
     add = {"path": "x", "size": 1, "dataChange": True, "partitionValues": {}}
@@ -254,7 +256,9 @@ def test_a_channel_that_touches_the_others_shards_stops_them(
     assert isinstance(error, TargetError) and "files of this channel's shards, eu1" in error.message
 
 
-def test_another_type_stops(logs: dict[str, LogWriter], target: Path) -> None:
+def test_another_channels_column_of_another_type_stops(
+    logs: dict[str, LogWriter], target: Path
+) -> None:
     logs["eu"].ddl("ALTER TABLE shop_eu1.orders ADD w INT")
     logs["us"].ddl("ALTER TABLE shop_us1.orders ADD w VARCHAR(9)")
     assert apply(logs, target, "eu")

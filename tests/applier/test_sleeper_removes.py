@@ -69,7 +69,9 @@ def control_files(target: Path) -> set[Path]:
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("who", ["a successor", "somebody who pins a cut"])
-def test_the_control_table(log: LogWriter, target: Path, where: str, who: str) -> None:
+def test_a_sleeper_removes_no_row_of_control_that_others_need(
+    log: LogWriter, target: Path, where: str, who: str
+) -> None:
     """It sleeps for two hours: what came to the table meanwhile is old when it wakes."""
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
@@ -137,7 +139,9 @@ def test_the_folder_of_a_table_that_comes_again(
 
 
 @pytest.mark.parametrize("where", [*WHERE, "set_aside"])
-def test_an_empty_commit(log: LogWriter, target: Path, where: str) -> None:
+def test_a_sleeper_removes_no_commit_that_replaced_an_empty_one(
+    log: LogWriter, target: Path, where: str
+) -> None:
     """A successor has removed it, and committed that version."""
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
@@ -243,7 +247,9 @@ def test_a_replay_of_files_that_are_lost(log: LogWriter, target: Path, lost: str
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_a_prepared_branch(log: LogWriter, target: Path, where: str) -> None:
+def test_a_sleeper_removes_no_bytes_of_a_branch_prepared_again(
+    log: LogWriter, target: Path, where: str
+) -> None:
     """The sleeper has found its bytes, that no cut names; a successor prepares it, too."""
     xid = (b"one", b"", 1)
     log.transaction(insert(A, (1, "x")))

@@ -33,7 +33,7 @@ def test_a_server_that_the_target_does_not_know_is_named(
     assert f"no cut has a transaction of {OTHER} yet" in caplog.text
 
 
-def test_known_servers(target: Path) -> None:
+def test_wait_names_the_servers_that_no_transaction_came_from(target: Path) -> None:
     control = Control(Layout(str(target)).control)
     last = control.last_cut()
     assert last is not None

@@ -107,7 +107,7 @@ def test_a_copy_beside_the_others(log: LogWriter, target: Path) -> None:
     assert last_shown(target) == {"t.a": [(3, "meanwhile")], "t.b": [(1, "x"), (2, "x"), (3, "x")]}
 
 
-def test_a_crash_anywhere(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_tables_without_history_equal(tmp_path: Path) -> None:
     """Every step of a run that catches up with the copy, and goes on."""
     step = 0
     while True:
@@ -152,7 +152,9 @@ def test_a_statement_whose_rows_the_log_lacks_stops(log: LogWriter, target: Path
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_changes(tmp_path: Path, seed: int) -> None:
+def test_a_table_without_history_has_the_keys_inserted_since_its_copy(
+    tmp_path: Path, seed: int
+) -> None:
     """The table has the rows whose key was inserted since the copy."""
     rand = random.Random(seed)
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"

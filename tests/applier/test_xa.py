@@ -151,7 +151,7 @@ def test_second_part_on_another_worker_and_order(log, target, bound):
     assert rows(target, A) == [*OLD, (10, "one")]
 
 
-def test_empty_branches(log, target):
+def test_branches_without_rows_take_their_slots(log, target):
     """Scenarios 69, 89: one phase without rows (logged with an explicit GTID), and a branch without
     rows that is prepared and rolled back: they take their slots and change nothing."""
     log.xa_prepare(ONE, one_phase=True)
@@ -208,7 +208,7 @@ def test_commit_fails_by_its_own_rows(log, target):
     assert prepared(target) == []
 
 
-def test_several_failures(log, target):
+def test_xa_survives_several_failures_and_restarts(log, target):
     """Scenario 84: XA and plain transactions, several failures and restarts between."""
     log.xa_prepare(ONE, insert(A, (10, "one")))
     log.xa_prepare(TWO, insert(B, (20, "two")))
@@ -225,7 +225,7 @@ def test_several_failures(log, target):
 
 
 @pytest.mark.parametrize("xid", [ONE, TWO, (b"\xff" * 64, b"\0", 7), (b"'", b"'", 0)])
-def test_xids_are_bytes(log, target, xid: Xid):
+def test_xids_with_any_bytes_are_recovered_and_committed(log, target, xid: Xid):
     """Scenarios 86, 88: NULs, quotes and the longest XID; parts in different files."""
     log.xa_prepare(xid, insert(A, (10, "x")))
     log.rotate()

@@ -148,7 +148,7 @@ class Counted:
 
 
 @pytest.mark.soak
-def test_branch_of_gigabytes(tmp_path, target):
+def test_a_branch_of_gigabytes_is_kept_and_committed(tmp_path, target):
     """More than 2 GiB between XA PREPARE and XA COMMIT, kept beside the cut meanwhile."""
     big = Table("big", (("id", "int"), ("v", "varchar(16000)")))
     log = LogWriter(tmp_path / "log")

@@ -33,7 +33,7 @@ def test_wrong_xid_is_unknown(log, target):
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_one_xid_twice(log, target, ended):
+def test_a_second_prepare_of_an_open_xid_stops_with_1440(log, target, ended):
     """Scenario 91: a second XA PREPARE of an XID is an error (1440) until the first has ended."""
     log.xa_prepare(ONE, insert(A, (10, "one")))
     if ended:
@@ -64,7 +64,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_sequences(log, target, case):
+def test_a_malformed_sequence_stops_after_what_precedes_it(log, target, case):
     """Scenarios 62, 91: a malformed sequence of events stops, with its reason and place: what
     stands before it is applied, and nothing behind it."""
     events, reason = MALFORMED[case]
@@ -96,7 +96,7 @@ PARTS = {
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("case", PARTS)
-def test_malformed_first_part(log, target, case, compressed):
+def test_a_branch_whose_prepare_is_malformed_stops_with_its_reason(log, target, case, compressed):
     """Scenarios 62, 91: XA_PREPARE holds an invalid XID; the branch ends otherwise (1399)."""
     how, reason = PARTS[case]
     log.xa_prepare(ONE, insert(A, (10, "one")), compressed=compressed, **how)

@@ -76,7 +76,9 @@ def recorded(native: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 
 
 @pytest.mark.parametrize("crash", range(25, 205, 36))
-def test_cut_off_anywhere(recorded: tuple[CascadeLoad, Path], tmp_path: Path, crash: int) -> None:
+def test_cascades_of_a_server_are_whole_after_a_crash_at_any_step(
+    recorded: tuple[CascadeLoad, Path], tmp_path: Path, crash: int
+) -> None:
     load, log = recorded
     run(log, tmp_path, crash=crash, group_max_transactions=8)
     run(log, tmp_path, crash=crash // 3, group_max_transactions=3)

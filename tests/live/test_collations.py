@@ -64,7 +64,7 @@ _ORDERS = (
 )  # fmt: skip
 
 
-def test_patterns_and_order(shared_server: Server) -> None:
+def test_patterns_and_order_are_those_of_the_servers_collations(shared_server: Server) -> None:
     """One SELECT: which rows each of some hundred expressions is true of."""
     columns = {f"c{number}": (number, name) for number, name in NAMES.items()}
     kinds = [

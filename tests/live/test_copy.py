@@ -64,7 +64,7 @@ def _rows(config: Config, table: str) -> list[tuple[Any, ...]]:
     return sorted(rows_in_cut(config, table))
 
 
-def test_copy_under_load(
+def test_a_copy_under_load_ends_as_the_source(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     chunk_rows: Callable[[int], None],
 ) -> None:  # fmt: skip

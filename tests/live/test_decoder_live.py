@@ -164,7 +164,9 @@ _FEW = ("documents", "texts", "binaries")
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
-def test_random_values(server: Server, name: str, image: str, tmp_path: Path) -> None:
+def test_random_values_of_every_type_end_as_on_the_server(
+    server: Server, name: str, image: str, tmp_path: Path
+) -> None:
     # Scenarios 146, 151, 152, 153: random values of every type, as the server has them.
     rand = random.Random(f"{name}{image}")
     makers = list(COLUMNS[name].values())
@@ -226,7 +228,7 @@ def row_of(rand: random.Random, number: int, makers: list[Maker]) -> str:
     return f"({number}, {', '.join(values)})"
 
 
-def test_every_character_set(server: Server) -> None:
+def test_random_text_in_every_character_set_ends_as_on_the_server(server: Server) -> None:
     """Scenario 154: random text in each set a server has, and ENUM and SET literals in their own
     one; letters that a set lacks are question marks on the server already."""
     rand = random.Random(41)
@@ -263,7 +265,7 @@ def _letters(cursor: Any, charset: str) -> str:
     return "".join(a for a, b in zip(pool, back, strict=True) if a == b)
 
 
-def test_wide_and_large(server: Server) -> None:
+def test_wide_tables_large_blobs_and_invisible_keys_end_as_on_the_server(server: Server) -> None:
     """1,017 columns; a blob of 40 MB; generated, invisible columns and an invisible key."""
     with server.connect() as connection, connection.cursor() as cursor:
         columns = ", ".join(f"c{i} tinyint" for i in range(1016))

@@ -52,5 +52,7 @@ def test_a_part_of_the_grid(asked: DefaultGrid, session: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("session", SESSIONS)
-def test_the_whole_grid(asked: DefaultGrid, session: str) -> None:
+def test_the_whole_grid_of_defaults_has_the_servers_values(
+    asked: DefaultGrid, session: str
+) -> None:
     compare(asked, cases(session))

@@ -56,7 +56,7 @@ def test_a_part_of_a_large_grid(connection: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("modes", ["", STRICT])
-def test_composed_expressions(connection: Any, modes: str) -> None:
+def test_composed_expressions_have_the_servers_values(connection: Any, modes: str) -> None:
     composer = Composer(int(os.environ.get("SPARK_REPL_SEED", "1")))
     cases = [composer.case() for _ in range(100)]
     tally = ExpressionGrid(connection, modes).compare(cases)
@@ -66,7 +66,9 @@ def test_composed_expressions(connection: Any, modes: str) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", GRID)
 @pytest.mark.parametrize("modes", ["", STRICT])
-def test_whole_grids(connection: Any, name: str, modes: str) -> None:
+def test_the_whole_grids_of_expressions_have_the_servers_values(
+    connection: Any, name: str, modes: str
+) -> None:
     cases = grid(name)
     tally = ExpressionGrid(connection, modes).compare(cases)
     assert_right(tally, len(cases), COMPUTED_PERCENT[name])
@@ -74,7 +76,7 @@ def test_whole_grids(connection: Any, name: str, modes: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(101, 111))
-def test_many_composed_expressions(connection: Any, seed: int) -> None:
+def test_many_composed_expressions_have_the_servers_values(connection: Any, seed: int) -> None:
     composer = Composer(seed)
     cases = [composer.case() for _ in range(1000)]
     tally = ExpressionGrid(connection).compare(cases)

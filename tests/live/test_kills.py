@@ -36,7 +36,7 @@ TABLES = ("bank.account", "bank.till", "bank.transfer")
 @pytest.mark.parametrize(
     ("kills", "cluster"), [(2, 0), pytest.param(290, 10, marks=pytest.mark.soak)]
 )
-def test_killed_at_random(
+def test_kills_at_random_leave_each_promised_cut_readable(
     make_server: Callable[..., Server],
     tmp_path: Path,
     capsys: CaptureFixture[str],

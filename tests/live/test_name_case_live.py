@@ -47,7 +47,9 @@ def recorded(server: Server, log: Path) -> Path:
 
 
 @pytest.mark.parametrize("source", [{}, {KEY: 1}])
-def test_a_recorded_log(folding: Server, tmp_path: Path, source: dict[str, Any]) -> None:
+def test_a_log_of_a_server_that_folds_names_is_applied_to_one_name(
+    folding: Server, tmp_path: Path, source: dict[str, Any]
+) -> None:
     lake = tmp_path / "lake"
     folding.query("DROP DATABASE IF EXISTS shop", "RESET BINARY LOGS AND GTIDS")
     folding.query(

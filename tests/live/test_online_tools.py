@@ -144,7 +144,9 @@ def of_server(server: Server) -> list[tuple[Any, ...]]:
 
 @TOOLS
 @pytest.mark.parametrize("mapping", [True, False])
-def test_left_out(server: Server, tmp_path: Path, tool: Tool, mapping: bool) -> None:
+def test_a_tools_table_is_in_no_cut_and_its_alter_is_done(
+    server: Server, tmp_path: Path, tool: Tool, mapping: bool
+) -> None:
     """No cut shows a tool's table; the table is altered where the tool renames its copy."""
     tool(server, ALTER)
     log, target = log_of(server, tmp_path / "log"), tmp_path / "lake"

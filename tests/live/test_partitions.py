@@ -80,7 +80,7 @@ def partitions_of(definition: SourceTable) -> tuple[Any, ...]:
     ],
     ids=["marked", "written anew", "change data feed, dates as text"],
 )
-def test_random_partitions(
+def test_random_partition_statements_end_as_on_the_server(
     shared_server: Server, tmp_path: Path, seed: int, options: dict[str, Any]
 ) -> None:
     """Each of the ways in one of the tests."""
@@ -91,7 +91,7 @@ def test_random_partitions(
 @pytest.mark.soak
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("seed", range(11, 19))
-def test_many_random_partitions(
+def test_many_random_partition_statements_end_as_on_the_server(
     shared_server: Server, tmp_path: Path, seed: int, vectors: bool
 ) -> None:
     apply_random_partitions(

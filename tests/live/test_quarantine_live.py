@@ -48,7 +48,9 @@ def check(config: Config, server: Server, *names: str) -> None:
         assert shown[name] == [tuple(row) for row in want], name
 
 
-def test_under_load(shared_server: Server, tmp_path: Path) -> None:
+def test_a_table_in_quarantine_under_load_is_equal_after_its_replay(
+    shared_server: Server, tmp_path: Path
+) -> None:
     server = shared_server
     server.query("DROP DATABASE IF EXISTS t", "RESET BINARY LOGS AND GTIDS")
     config = config_for(server, tmp_path)

@@ -43,7 +43,9 @@ _STATEMENTS = (
 )  # fmt: skip
 
 
-def test_they_are_applied(make_server: Callable[..., Server], tmp_path: Path) -> None:
+def test_rare_clauses_with_minimal_metadata_end_as_on_the_server(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
     server = make_server("--binlog-row-metadata=MINIMAL")
     with Following(server, tmp_path, zero_dates="string") as following:
         connection = server.connect(charset="utf8mb4")

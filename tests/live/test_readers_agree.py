@@ -76,7 +76,7 @@ def _sent(value: Any) -> Any:
         pytest.param(1_000_000, 400, True, marks=pytest.mark.soak),
     ],
 )
-def test_all_readers_agree(
+def test_the_server_and_all_readers_find_the_same_rows(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     chunk_rows: Callable[[int], None], rows: int, asked: int, mapped: bool,
 ) -> None:  # fmt: skip

@@ -60,7 +60,9 @@ def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
 
 
 @pytest.mark.soak
-def test_killed_receiver(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_receiver_killed_again_and_again_loses_nothing(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     _kills(make_server(), tmp_path, 3, 4)
 
 
@@ -153,7 +155,9 @@ def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str, clients: int = 2)
 
 
 @pytest.mark.parametrize("tls", ["disabled", "required"])
-def test_connection_is_cut(make_server: MakeServer, tmp_path: Path, tls: str) -> None:
+def test_a_receiver_whose_connection_is_cut_loses_nothing(
+    make_server: MakeServer, tmp_path: Path, tls: str
+) -> None:
     server = make_server()
     server.connect("planted").close()  # from then on the server knows the password without TLS too
     _cuts(server, tmp_path, 6, tls)
@@ -274,7 +278,9 @@ def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
     assert at_first.split(":")[0] in second.executed
 
 
-def test_semi_sync_acknowledges(make_server: MakeServer, tmp_path: Path) -> None:
+def test_the_receiver_acknowledges_semi_synchronous_transactions(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     # Scenario 119: a real source has its answers.
     server = make_server()
     server.query(
@@ -314,7 +320,9 @@ def test_by_file_and_position(make_server: MakeServer, tmp_path: Path) -> None:
     assert have == spans(server.data / "binlog.index", tmp_path / "source-index")
 
 
-def test_disk_is_bounded(make_server: MakeServer, tmp_path: Path) -> None:
+def test_the_relay_log_stays_within_its_space_limit(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     server = make_server()
     limit = 400_000
     config = config_for(server, tmp_path, relay__space_limit_bytes=limit)
@@ -371,7 +379,9 @@ def test_what_can_not_work_is_said_first(
     assert not list((tmp_path / "relay").glob("relay.0*"))
 
 
-def test_server_id_clash(shared_server: Server, tmp_path: Path) -> None:
+def test_a_second_receiver_with_the_same_server_id_is_refused(
+    shared_server: Server, tmp_path: Path
+) -> None:
     # Scenario 101: a second receiver of the same id is named.
     configs = [config_for(shared_server, tmp_path / name, server_id=77) for name in "ab"]
     with Running(configs[0]) as first:

@@ -117,7 +117,7 @@ def check_tables(config: Config, server: Server, tables: list[str]) -> None:
         assert have == rows_of(server, table), table
 
 
-def test_refusal_ends_run(shared_server: Server, tmp_path: Path) -> None:
+def test_a_wrong_password_ends_run_with_a_hint(shared_server: Server, tmp_path: Path) -> None:
     run = Run(config_for(shared_server, tmp_path, password="wrong"), tmp_path)
     _, err = run.process.communicate(timeout=60)
     assert run.process.returncode == 1
@@ -197,7 +197,9 @@ def _rotating(server: Server, config: Config) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("kills", "cuts"), [(2, 3), pytest.param(50, 100, marks=pytest.mark.soak)])
-def test_storm(make_server: Callable[..., Server], tmp_path: Path, kills: int, cuts: int) -> None:
+def test_kills_and_cut_connections_under_load_leave_tables_equal(
+    make_server: Callable[..., Server], tmp_path: Path, kills: int, cuts: int
+) -> None:
     """The source has purged how its tables began, too: they are copied while they change."""
     server = make_server()
     with Load(server, 8) as load:

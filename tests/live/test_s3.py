@@ -18,7 +18,7 @@ from .test_run import Run
 
 
 @pytest.mark.soak
-def test_copy_and_applier(
+def test_run_copies_and_applies_into_a_bucket(
     make_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = make_server()

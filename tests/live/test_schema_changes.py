@@ -47,7 +47,9 @@ def apply_random_statements(
 
 
 @pytest.mark.parametrize(("seed", "mapping"), [(1, True), (2, False)])
-def test_random_statements(shared_server: Server, tmp_path: Path, seed: int, mapping: bool) -> None:
+def test_random_schema_changes_end_as_on_the_server(
+    shared_server: Server, tmp_path: Path, seed: int, mapping: bool
+) -> None:
     apply_random_statements(shared_server, tmp_path, seed, 70, mapping=mapping)
 
 
@@ -67,7 +69,7 @@ def test_random_statements_on_tables_with_other_features(
 @pytest.mark.soak
 @pytest.mark.parametrize("mapping", [True, False])
 @pytest.mark.parametrize("seed", range(11, 19))
-def test_many_random_statements(
+def test_many_random_schema_changes_end_as_on_the_server(
     shared_server: Server, tmp_path: Path, seed: int, mapping: bool
 ) -> None:
     apply_random_statements(shared_server, tmp_path, seed, 250, mapping=mapping)

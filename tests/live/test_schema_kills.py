@@ -59,7 +59,7 @@ def kill_until_done(log: Path, target: Path, dice: random.Random, most: int, map
 @pytest.mark.parametrize(
     ("statements", "kills"), [(40, 4), pytest.param(250, 100, marks=pytest.mark.soak)]
 )
-def test_killed_between_statements(
+def test_kills_between_schema_changes_leave_each_cut_equal(
     make_server: Callable[..., Server], tmp_path: Path, statements: int, kills: int
 ) -> None:
     """Where a log is at its end before so many kills, another one follows."""

@@ -97,7 +97,7 @@ def test_each_grant_that_is_missing_is_named(
     assert not any(part in str(f) for f in found.findings if f.level in other)
 
 
-def test_settings_are_named(account: Server, tmp_path: Path) -> None:
+def test_each_wrong_setting_of_the_server_is_named(account: Server, tmp_path: Path) -> None:
     account.query("SET GLOBAL sync_binlog = 0", "SET GLOBAL binlog_row_image = MINIMAL",
                   "SET GLOBAL binlog_expire_logs_seconds = 60", "SELECT 1")  # fmt: skip
     try:

@@ -70,7 +70,7 @@ def test_sample_of_the_grid(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("state", STATES)
-def test_whole_grid(
+def test_the_whole_grid_of_statements_ends_as_on_the_server(
     server: Server, tmp_path: Path, state: str, capsys: CaptureFixture[str]
 ) -> None:
     all_cells, found = list(cells(state)), Found()

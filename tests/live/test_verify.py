@@ -239,7 +239,9 @@ def test_no_false_alarm_under_load(
 @pytest.mark.parametrize(
     "keys", [{}, {"time_as": "microseconds", "geometry_as": "binary", "zero_dates": "string"}]
 )
-def test_every_type(server: Server, tmp_path: Path, keys: dict[str, Any]) -> None:
+def test_verify_finds_no_difference_in_any_type(
+    server: Server, tmp_path: Path, keys: dict[str, Any]
+) -> None:
     """As the log has it and as a SELECT has it, in the forms that the target keeps."""
     server.query(_TYPES.format("k"), _TYPES.format("m").replace(" PRIMARY KEY", ""))
     for name in "km":
@@ -297,7 +299,7 @@ def test_it_reads_no_faster_than_asked(server: Server, tmp_path: Path) -> None:
     assert time.monotonic() - began >= 1
 
 
-def test_repair(
+def test_the_command_finds_repairs_and_reports_a_changed_row(
     server: Server, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -327,7 +329,9 @@ def test_repair(
         runpy.run_path(str(JOBS / "verify.py"), run_name="__main__")
 
 
-def test_a_scheduled_one(server: Server, tmp_path: Path) -> None:
+def test_a_scheduled_verify_reports_its_differences_in_status(
+    server: Server, tmp_path: Path
+) -> None:
     """In a process of its own, beside the applier; its result is in status, problems, metrics."""
     fill(server, "a")
     with Following(server, tmp_path) as following:

@@ -175,7 +175,9 @@ def test_every_cut_is_a_state_of_the_server(
     assert step > 2 * _STRIDE
 
 
-def test_statements_inside(shared_server: Server, tmp_path: Path) -> None:
+def test_a_branch_logged_as_statements_stops_and_can_be_skipped(
+    shared_server: Server, tmp_path: Path
+) -> None:
     """A branch that the source has logged as statements: it stops there by name, and nothing of it
     is prepared; left out, with its end, what follows is applied."""
     server, target = shared_server, tmp_path / "lake"
@@ -199,7 +201,7 @@ def test_statements_inside(shared_server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("gtid_mode", ["ON", "OFF"])
-def test_on_spark(
+def test_each_cut_of_a_servers_xa_is_right_on_spark(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, gtid_mode: str
 ) -> None:
     """Storage fails once before a commit."""

@@ -81,7 +81,7 @@ def branches_of(server: Server) -> list[tuple[int, str]]:
     return sorted((row[0], row[3].removeprefix("0x").lower()) for row in found)
 
 
-def test_xa_clients(
+def test_tables_and_prepared_branches_equal_those_of_a_server_under_xa(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
     server = make_server()

@@ -90,7 +90,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(st.one_of(WORDS, st.text(max_size=3)), max_size=25).map(" ".join))
-def test_nothing_is_raised(statement: str) -> None:
+def test_classify_raises_nothing_whatever_the_text(statement: str) -> None:
     found = classify(statement, "d")
     assert (found.effect is Effect.UNSUPPORTED) <= bool(found.reason)
 

@@ -26,7 +26,7 @@ def test_mutations_give_rows_or_our_errors() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(FINDS.glob("*.bin")), ids=lambda path: path.stem)
-def test_earlier_finds(path: Path) -> None:
+def test_damaged_transactions_found_earlier_give_rows_or_an_error(path: Path) -> None:
     try:
         feed(path.read_bytes())
     except SparkReplError:
@@ -48,11 +48,11 @@ def test_every_transaction_fed_whole_and_cut(step: int) -> None:
                 continue
 
 
-def test_memory_is_bounded() -> None:
+def test_decoding_damaged_transactions_takes_bounded_memory() -> None:
     assert decoder_fuzz.peak_memory(300, 8) < MEMORY_BYTES_MAX
 
 
-def test_bounds_checks_bite(tmp_path: Path) -> None:
+def test_numbas_bounds_checks_are_on_in_the_fuzzer(tmp_path: Path) -> None:
     """What the test above stands on."""
     code = (
         "import numpy as np; from spark_repl.binlog.kernels.jit import number\n"

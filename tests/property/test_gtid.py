@@ -33,7 +33,7 @@ def members(some: GtidSet) -> set[Gtid]:
 
 
 @given(sets, sets)
-def test_operations(left: set[Gtid], right: set[Gtid]) -> None:
+def test_gtid_sets_behave_as_sets_of_numbers(left: set[Gtid], right: set[Gtid]) -> None:
     a, b = make(left), make(right)
     assert members(a) == left
     assert members(a.union(b)) == left | right
@@ -54,7 +54,9 @@ def test_text_and_bytes_come_back(model: set[Gtid]) -> None:
 
 
 @given(st.lists(gtids, max_size=60), sets)
-def test_arrays(listed: list[Gtid], model: set[Gtid]) -> None:
+def test_gtid_sets_are_made_of_arrays_and_look_up_arrays(
+    listed: list[Gtid], model: set[Gtid]
+) -> None:
     uuid = np.array([np.void(u) for u, _, _ in listed], "V16")
     tag = np.array([t.encode() for _, t, _ in listed], "S32")
     gno = np.array([n for _, _, n in listed], np.int64)
@@ -70,6 +72,6 @@ def test_decode_of_rubbish_says_so(data: bytes) -> None:
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_varint(value: int) -> None:
+def test_a_varint_round_trips_at_any_size(value: int) -> None:
     data = write_varint(value)
     assert read_varint(data + b"rest", 0) == (value, len(data))

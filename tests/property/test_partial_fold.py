@@ -112,7 +112,7 @@ def applied(folder: Path, table: Table, rows: list[list[Any]], parts: list[Part]
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_equals_serial_apply(seed: int, tmp_path: Path) -> None:
+def test_partial_images_split_over_workers_equal_serial_apply(seed: int, tmp_path: Path) -> None:
     # Scenario 134: any images and changes of a key, over any workers.
     rand = random.Random(seed)
     log = LogWriter(tmp_path / "log")

@@ -92,7 +92,7 @@ def test_equal_hashes_lose_nothing(tmp_path: Path, vectors: bool) -> None:
         assert rows(target, table) == sorted(want), table.name
 
 
-def test_versions_of_rows(tmp_path: Path) -> None:
+def test_each_keys_own_version_ends_if_all_hashes_collide(tmp_path: Path) -> None:
     """Of mode history: each key's own version ends."""
     log, at = LogWriter(tmp_path / "log"), random.Random(5)
     log.ddl(TEXT.create)

@@ -97,7 +97,7 @@ def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch,
 # Rows.
 
 
-def test_table_without_key(spark, log, target):
+def test_rows_of_a_table_without_key_are_found_by_all_values(spark, log, target):
     log.ddl(BAG.create)
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (1, "x"), (2, None), (2, None)))
     log.transaction(delete(BAG, (1, "x")), update(BAG, ((2, None), (3, "y"))))

@@ -43,12 +43,12 @@ def test_only_what_follows_is_counted(spark, begun, capsys, runs, more):
     assert {"stage_s", "write_s", "commit_s"} <= found["phases"].keys()
 
 
-def test_a_whole_log(spark, begun, capsys):
+def test_bench_apply_counts_the_rows_and_groups_of_a_log(spark, begun, capsys):
     found = bench(capsys, "apply", "--relay", begun[0], "--runs", "1", "--group-transactions", "1")
     assert (found["rows"], found["groups"]) == (12, 5)
 
 
-def test_decoding_alone(begun, capsys):
+def test_bench_decode_counts_images_and_net_changes(begun, capsys):
     relay, place = begun
     found = bench(capsys, "decode", f"{relay}/{place.split(':')[1]}")
     assert found["rows"] == 13  # images: the UPDATE has two
@@ -57,20 +57,22 @@ def test_decoding_alone(begun, capsys):
 
 
 @pytest.mark.parametrize("name", ["all_types", "minimal_metadata"])
-def test_decoding_any_log(capsys, name):
+def test_bench_decode_reads_logs_with_any_dates_and_metadata(capsys, name):
     """Dates that no calendar has, and maps that name no columns."""
     log = Path(__file__).parents[1] / "fixtures" / name / "binlog.000001"
     found = bench(capsys, "decode", str(log))
     assert found["rows"] > found["net_changes"] > 100
 
 
-def test_wrong_use(capsys):
+def test_fresh_index_without_prepared_is_refused(capsys):
     assert main(["bench", "apply", "--relay", "nowhere", "--fresh-index"]) == 2
     assert "--fresh-index needs --prepared" in capsys.readouterr().err
 
 
 @pytest.mark.soak
-def test_an_old_target(spark, begun, capsys, monkeypatch, tmp_path):
+def test_bench_endurance_measures_an_aged_target_beside_a_new_one(
+    spark, begun, capsys, monkeypatch, tmp_path
+):
     monkeypatch.setattr(endurance, "_LOOKS", 1)
     relay, place = begun
     arguments = ["--relay", relay, "--prepared", place, "--group-transactions", "1"]
@@ -97,7 +99,7 @@ def test_wrong_use_of_endurance(capsys, arguments):
     assert arguments[0] in capsys.readouterr().err
 
 
-def test_statements(spark, capsys):
+def test_bench_ddl_counts_its_statements_by_way(spark, capsys):
     found = bench(capsys, "ddl", "--statements", "10", "--tables", "1", "--rows", "9")
     assert found["statements"] == 11
     assert sum(way["statements"] for way in found["ways"].values()) == 11

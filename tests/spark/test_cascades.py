@@ -14,7 +14,7 @@ from tests.spark.lab import run
 from tests.support.local_delta import rows
 
 
-def test_on_sparks_workers(
+def test_emulated_cascades_on_sparks_workers_are_read_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, target = History(tmp_path / "log"), tmp_path / "lake"

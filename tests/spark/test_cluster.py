@@ -51,7 +51,7 @@ def start(bank: Path, target: Path, bound: int) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_local_cluster(bank: Path, tmp_path: Path) -> None:
+def test_executors_of_their_own_give_the_servers_tables(bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     ran = start(bank, target, 100_000)
     _, said = ran.communicate(timeout=600)
@@ -61,7 +61,7 @@ def test_local_cluster(bank: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_executors_are_killed(bank: Path, tmp_path: Path) -> None:
+def test_killed_executors_tasks_run_again_and_apply_once(bank: Path, tmp_path: Path) -> None:
     """Executors die under the tasks: Spark tries these again, elsewhere, and so do we."""
     target, kills, dice = tmp_path / "lake", 0, random.Random(1)
     ran = start(bank, target, 50)

@@ -55,7 +55,7 @@ def here(tmp_path: Path, bank: Path) -> Path:
         for page in sorted(PYTHON)
     ],
 )
-def test_python_runs(
+def test_each_pages_python_examples_run(
     spark: SparkSession, bank: Path, here: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     monkeypatch.setenv("SPARK_REPL_CACHE", str(here / "cache"))
@@ -81,7 +81,9 @@ def test_python_runs(
 
 
 @pytest.mark.slow
-def test_commands_run(spark: SparkSession, bank: Path, here: Path) -> None:
+def test_the_readmes_commands_end_as_the_server(
+    spark: SparkSession, bank: Path, here: Path
+) -> None:
     said = bash(here, "README.md bash 2")
     assert_server_state_elsewhere(here / "lake", bank / "expected")
     assert f"transactions: {TRANSACTIONS}\n" in said

@@ -35,7 +35,7 @@ TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 # The log's beginning, end and damage.
 
 
-def test_flipped_byte(spark, log, target):
+def test_a_flipped_byte_stops_after_the_good_transactions(spark, log, target):
     for i in range(5):
         log.transaction(insert(A, (i, "abc")))
     file, start, end = log.spans[4]
@@ -134,7 +134,7 @@ def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target):
 
 
 @pytest.mark.soak  # beside a run: test_foreign_commits.py
-def test_foreign_update_stops(spark, log, target):
+def test_a_foreign_update_stops_the_applier(spark, log, target):
     log.transaction(insert(A, (1, "a"), (2, "a")))
     run(spark, log.folder, target)
     spark.sql(f"UPDATE delta.`{target}/t/a` SET v = 'mine' WHERE id = 1")

@@ -28,7 +28,7 @@ def carry_out(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_notebooks(
+def test_the_notebooks_cells_run_one_after_the_other(
     spark: SparkSession,
     bank: Path,
     tmp_path: Path,

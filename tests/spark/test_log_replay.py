@@ -55,7 +55,9 @@ def test_live_files_are_deltas(spark: SparkSession, tmp_path: Path) -> None:
     states(spark, folder)
 
 
-def test_last_txn(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_last_txn_of_each_application_is_read_at_each_version(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "t"
     for version in (1, 2):
         spark.range(3).write.format("delta").mode("append").option("txnAppId", "us").option(

@@ -119,7 +119,7 @@ def test_delta_opens_a_table_by_its_checkpoint_and_checksum(table: Aged) -> None
     assert table.row(21) == 21
 
 
-def test_properties_are_set(table: Aged) -> None:
+def test_setting_properties_keeps_all_else_and_refuses_an_old_plan(table: Aged) -> None:
     """All else stays, and whoever has not planned on it is told."""
     table.spark.sql(f"COMMENT ON TABLE delta.`{table.folder}` IS 'of somebody'")
     found = table.delta.snapshot(table.folder)

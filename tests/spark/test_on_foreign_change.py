@@ -35,7 +35,7 @@ def others(spark: SparkSession, target: Path) -> Callable[[str], None]:
     return lambda statement: spark.sql(statement.replace("TABLE", table)).collect() and None
 
 
-def test_accept(spark, log, target):
+def test_accepted_foreign_changes_stay_and_the_log_applies_over_them(spark, log, target):
     log.transaction(insert(A, (1, "a"), (2, "a"), (3, "a")))
     run(spark, log.folder, target)
     sql = others(spark, target)
@@ -64,7 +64,7 @@ def test_accept(spark, log, target):
         "ALTER TABLE TABLE ADD COLUMN x INT",
     ],
 )
-def test_never_accepted(spark, log, target, statement):
+def test_restored_tables_and_changed_columns_are_never_accepted(spark, log, target, statement):
     """RESTORE keeps the newer position over older rows (measured)."""
     for key in range(3):
         log.transaction(insert(A, (key, "a")))

@@ -20,7 +20,7 @@ from tests.support.binlog_writer import Table, insert
 A, B = Table("a"), Table("b")
 
 
-def test_until(spark, log, target):
+def test_until_ends_a_run_before_or_after_gtids(spark, log, target):
     # Scenario 12.
     for key in range(1, 7):
         log.transaction(insert(A, (key, "x")))

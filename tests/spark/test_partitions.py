@@ -108,7 +108,7 @@ def test_small_files_of_a_partition_become_one(spark, log, target):
     assert_rows(spark, target, A, rows + [(key, "xy"[key % 2]) for key in range(30, 42)])
 
 
-def test_change_feed(spark, log, target):
+def test_the_change_feed_of_a_partitioned_table_has_each_change(spark, log, target):
     begin(spark, log, target, **{"target.change_data_feed": True})
     log.transaction(update(A, ((0, "x"), (0, "z"))), delete(A, (1, "y")), insert(A, (50, "n")))
     run(spark, log.folder, target)

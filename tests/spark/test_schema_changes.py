@@ -34,7 +34,9 @@ def shown(spark: SparkSession, target: Path, number: int) -> dict[str, Any]:
     return read_cut(spark, target, last[-1])
 
 
-def test_tables_change(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def test_spark_reads_each_cuts_columns_and_rows_after_schema_changes(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
     changed(log)
     run(spark, log.folder, target, group_max_transactions=1)
     assert shown(spark, target, 3) == {"t.a": (["id", "v"], [(1, "x"), (2, "y")])}
@@ -74,7 +76,9 @@ def test_what_a_policy_keeps(spark: SparkSession, log: LogWriter, target: Path) 
 
 
 @pytest.mark.slow
-def test_partitions_go(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def test_spark_reads_what_dropped_partitions_leave(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
     log.ddl(
         "ALTER TABLE t.a PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10), PARTITION q"
         " VALUES LESS THAN (20), PARTITION r VALUES LESS THAN MAXVALUE)"

@@ -72,7 +72,7 @@ def relay(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
     return read
 
 
-def test_schema_and_rows(spark, relay, bank, tmp_path):
+def test_a_stream_has_a_row_for_each_transaction_of_the_log(spark, relay, bank, tmp_path):
     """Compared with the events' own headers, not with the index that the source reads from."""
     [batch] = relay(bank)
     spans = [
@@ -210,7 +210,7 @@ def more(log: LogWriter, begin: int = 0) -> LogWriter:
     return log
 
 
-def test_start_option(relay, bank):
+def test_a_stream_begins_at_its_start_option(relay, bank):
     [whole] = relay(bank)
     start = whole[100].end
     [rest] = relay(bank, "other", start=start)

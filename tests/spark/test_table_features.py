@@ -47,7 +47,7 @@ def begin(spark: SparkSession, log: LogWriter, target: Path, **keys: Any) -> Non
 
 
 @pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=_SOAK)])
-def test_change_data_feed(spark, log, target, vectors):
+def test_the_change_data_feed_has_each_net_change_once(spark, log, target, vectors):
     begin(spark, log, target, **{"target.deletion_vectors": vectors})
     for table in ("a", "bag"):
         alter(spark, target, table, "enableChangeDataFeed")
@@ -131,7 +131,7 @@ def test_feature_that_nobody_knows(spark, log, target):
 
 
 @pytest.mark.slow
-def test_without_deletion_vectors(spark, bank, target):
+def test_without_deletion_vectors_any_plain_engine_reads_the_tables(spark, bank, target):
     keys = {"target.deletion_vectors": False, "target.column_mapping": False}
     run(spark, bank, target, keys=keys, group_max_transactions=1000)
     assert_server_state(spark, target, bank / "expected")

@@ -35,7 +35,7 @@ def prepared(target: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str,
 
 
 @pytest.mark.parametrize("bound", [2, pytest.param(100, marks=pytest.mark.soak)])
-def test_interleaved_branches(spark, xa, target, bound, capsys):
+def test_interleaved_branches_commit_at_their_ends(spark, xa, target, bound, capsys):
     # Scenarios 65, 67, 86, 88: interleaved, other order of ends, other files, NULs and quotes.
     xa.xa_prepare(ONE, insert(A, (10, "one")), update(A, ((1, "old"), (1, "one"))))
     xa.xa_prepare(TWO, insert(B, (20, "two")))

@@ -29,12 +29,13 @@ class Block:
 
 
 RUN = {
-    "README.md bash 2": "spark/test_examples.py::test_commands_run",
+    "README.md bash 2": "spark/test_examples.py::test_the_readmes_commands_end_as_the_server",
     "README.md bash 3": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md bash 1": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md sql 1": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/security.md sql 1": "live/test_setup.py::test_the_least_account_follows",
-    "docs/python.md sql 1": "unit/control/table/test_cut_tables_sql.py::test_the_newest_cut",
+    "docs/python.md sql 1": "unit/control/table/test_cut_tables_sql.py"
+    "::test_sql_reads_the_newest_cut",
     "docs/python.md sql 2": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_time",
     "docs/python.md sql 3": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_gtid",
     "docs/clusters.md bash 1": "spark/test_examples.py::test_the_job_under_spark_submit",

@@ -44,7 +44,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_HEARTBEATS}::test_between_any_two_events_they_leave_no_trace",
     )),
     95: ("rpl_heartbeat_basic", (f"{_SESSIONS}::test_silence_is_a_lost_connection",)),
-    96: ("rpl_heartbeat_version", (f"{_DUMP}::test_heartbeats",)),
+    96: ("rpl_heartbeat_version", (f"{_DUMP}::test_heartbeats_of_both_versions_are_parsed",)),
     97: ("rpl_heartbeat_log_pos_4gb", (f"{_HEARTBEATS}::test_of_a_file_larger_than_4_gib",)),
     98: ("rpl_gtid_heartbeat_bogus_data_error", (
         f"{_HEARTBEATS}::test_behind_what_was_received",
@@ -56,8 +56,8 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     101: ("rpl_zombie_dump_threads", (
         f"{_RECEIVED}::test_a_source_knows_its_receiver_again",
-        f"{_DUMP}::test_identity",
-        f"{_LIVE}::test_server_id_clash",
+        f"{_DUMP}::test_another_replica_with_our_server_id_is_refused",
+        f"{_LIVE}::test_a_second_receiver_with_the_same_server_id_is_refused",
     )),
     102: ("rpl_rotate_purge_deadlock", (f"{_RECEIVED}::test_a_rotation_and_a_purge_at_once",)),
     103: ("rpl_parallel_show_binlog_events_purge_logs", (
@@ -65,7 +65,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "unit/relay/test_log_purged_files.py::test_purge_at_each_step_of_a_look",
     )),
     104: ("binlog_purge_binary_logs_to", (
-        f"{_DUMP}::test_purge",
+        f"{_DUMP}::test_a_purge_keeps_the_file_that_is_written",
         f"{_LEASE}::test_a_purge_spares_what_others_read_and_a_dead_one_holds_nothing",
         "There is no LOCK INSTANCE FOR BACKUP, and no file goes by its age: the relay log's go when"
         " every table has passed them.",
@@ -79,16 +79,22 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "No statement changes a channel's source, and none would clear its relay log or set whether"
         " it is purged.",
     )),
-    107: ("binlog_gtid_purge_binlog_at_startup", (f"{_DUMP}::test_purge",)),
+    107: ("binlog_gtid_purge_binlog_at_startup", (
+        f"{_DUMP}::test_a_purge_keeps_the_file_that_is_written",
+    )),
     108: ("rpl_gtid_purged_fail_to_connect", (
-        f"{_DUMP}::test_gtids", f"{_DUMP}::test_refusals",
+        f"{_DUMP}::test_purged_and_foreign_gtids_are_refused",
+        f"{_DUMP}::test_a_sources_refusal_becomes_a_named_error",
         f"{_LIVE}::test_purged_reset_and_diverged",
     )),
     109: ("rpl_replica_with_excessive_gtids", (
-        f"{_DUMP}::test_gtids", f"{_DUMP}::test_refusals",
+        f"{_DUMP}::test_purged_and_foreign_gtids_are_refused",
+        f"{_DUMP}::test_a_sources_refusal_becomes_a_named_error",
         f"{_LIVE}::test_purged_reset_and_diverged",
     )),
-    110: ("rpl_gtid_validate_slave_gtids", (f"{_DUMP}::test_gtids",)),
+    110: ("rpl_gtid_validate_slave_gtids", (
+        f"{_DUMP}::test_purged_and_foreign_gtids_are_refused",
+    )),
     111: ("rpl_gtid_failover", (
         f"{_RECEIVED}::test_another_server_goes_on_by_gtid", f"{_LIVE}::test_fails_over_by_gtid",
     )),
@@ -97,14 +103,14 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RECEIVED}::test_tagged_transactions_are_asked_for_and_left_out",
         f"{_LOG}::test_a_tagged_gtid_from_the_future",
         "unit/binlog/events/test_event.py::test_tagged_gtid_of_a_real_server",
-        "unit/test_gtid.py::test_previous_gtids_bytes",
+        "unit/test_gtid.py::test_gtid_sets_have_the_bytes_of_previous_gtids",
     )),
     114: ("rpl_stop_on_rotate", (
         "unit/relay/test_source_places.py::test_stopped_between_a_rotate_and_the_next_file",
     )),
     115: ("rpl_rotate_logs", (
         f"{_RECOVERY}::test_more_files_of_the_source_than_were_expected",
-        f"{_WRITER}::test_receives_and_rotates",
+        f"{_WRITER}::test_the_writer_rotates_and_keeps_every_transaction",
     )),
     116: ("rpl_write_ignored_events_fail_writing_rotate", (
         f"{_RECOVERY}::test_a_full_disk_is_named",
@@ -119,7 +125,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     119: ("rpl_semi_sync", (
         f"{_SESSIONS}::test_each_transaction_that_the_source_waits_for_is_acknowledged",
         f"{_SESSIONS}::test_a_transaction_is_acknowledged_once_it_is_whole",
-        f"{_LIVE}::test_semi_sync_acknowledges",
+        f"{_LIVE}::test_the_receiver_acknowledges_semi_synchronous_transactions",
     )),
     120: ("rpl_gtid_empty_transaction", (
         f"{_ORDER}::test_empty_and_skipped_transactions_take_their_slots",
@@ -135,7 +141,8 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_MIXTURE}::test_every_mixture_gives_what_the_plain_log_gives",
     )),
     123: ("rpl_binlog_compression", (
-        f"{_TYPES}::test_compressed_transaction", f"{_INDEX}::test_flags_and_stamps",
+        f"{_TYPES}::test_a_compressed_transactions_rows_are_decoded",
+        f"{_INDEX}::test_records_have_the_flags_of_their_transactions",
     )),
     124: ("rpl_compression_extra", (
         f"{_LOG}::test_a_compressed_transaction_has_one_place",
@@ -159,22 +166,23 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     130: ("rpl_binlog_compression_require_row_format", (
         f"{_LOG}::test_statements_in_a_compressed_transaction",
-        f"{_CHANGES}::test_statements_stop",
+        f"{_CHANGES}::test_a_logged_statement_stops_read_changes_with_a_hint",
     )),
     131: ("rpl_binary_log_transaction_compression_timestamp", (
-        f"{_INDEX}::test_recorded_logs",
+        f"{_INDEX}::test_the_index_of_a_recorded_log_has_its_transactions",
     )),
     # H. Rows, JSON, metadata, types
     132: ("rpl_row_jsondiff_basic_pk", (
-        f"{_IMAGES}::test_json_diffs", f"{_IMAGES}::test_diffs_are_used",
+        f"{_IMAGES}::test_json_diffs_are_applied_to_a_document",
+        f"{_IMAGES}::test_the_recorded_log_has_json_diffs",
     )),
     133: ("rpl_row_jsondiff_basic_datatypes", (
-        f"{_IMAGES}::test_json_diffs",
+        f"{_IMAGES}::test_json_diffs_are_applied_to_a_document",
         f"{_JSON}::test_every_recorded_document_is_printed_as_the_server_did",
     )),
     134: ("rpl_row_jsondiff_stress", (
         f"{_IMAGES}::test_column_by_column_the_rows_are_the_servers",
-        f"{_PARTIAL}::test_equals_serial_apply",
+        f"{_PARTIAL}::test_partial_images_split_over_workers_equal_serial_apply",
     )),
     135: ("rpl_row_jsondiff_error", (f"{_IMAGES}::test_diffs_that_do_not_fit",)),
     136: ("rpl_row_jsondiff_generated_col", (
@@ -193,7 +201,8 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "How InnoDB changes the bytes of a stored document on a replica; here there are none.",
     )),
     141: ("rpl_partial_event_type", (
-        f"{_DAMAGE}::test_which_document_is_a_diff", f"{_IMAGES}::test_diffs_are_used",
+        f"{_DAMAGE}::test_which_document_is_a_diff",
+        f"{_IMAGES}::test_the_recorded_log_has_json_diffs",
     )),
     142: ("rpl_json", (
         f"{_JSON}::test_every_recorded_document_is_printed_as_the_server_did",
@@ -201,9 +210,9 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_JSON}::test_no_documents_an_empty_one_and_null",
     )),
     143: ("binlog_table_map_optional_metadata", (
-        f"{_TYPES}::test_definitions_round_trip",
+        f"{_TYPES}::test_recorded_definitions_round_trip_through_json",
         f"{_CHANGES}::test_minimal_metadata_gives_what_full_metadata_gives",
-        f"{_DAMAGE}::test_cut_table_maps",
+        f"{_DAMAGE}::test_a_table_map_cut_anywhere_is_a_decode_error",
     )),
     144: ("binlog_mysqlbinlog_signedness_metadata", (
         f"{_DAMAGE}::test_a_year_has_a_bit_of_signedness", _VALUES,
@@ -212,19 +221,38 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "A key that the source has generated is a column like others: nothing here asks for its"
         " mark in the TABLE_MAP.",
     )),
-    146: ("rpl_vector", (_VALUES, f"{_DECODER_LIVE}::test_random_values")),
+    146: ("rpl_vector", (
+        _VALUES,
+        f"{_DECODER_LIVE}::test_random_values_of_every_type_end_as_on_the_server",
+    )),
     147: ("rpl_virtual_gcol", (
         _VALUES, f"{_IMAGES}::test_column_by_column_the_rows_are_the_servers",
     )),
-    148: ("rpl_row_invisible_columns", (f"{_TYPES}::test_definitions_round_trip", _VALUES)),
+    148: ("rpl_row_invisible_columns", (
+        f"{_TYPES}::test_recorded_definitions_round_trip_through_json",
+        _VALUES,
+    )),
     149: ("rpl_gipk_on_source_only", (_ONE_DEFINITION,)),
     150: ("binlog_multi_valued_index", (
-        f"{_TYPES}::test_definitions_round_trip", f"{_DAMAGE}::test_what_is_wrong_is_said",
+        f"{_TYPES}::test_recorded_definitions_round_trip_through_json",
+        f"{_DAMAGE}::test_what_is_wrong_is_said",
     )),
-    151: ("rpl_temporal_fractional", (_VALUES, f"{_DECODER_LIVE}::test_random_values")),
-    152: ("rpl_bit", (_VALUES, f"{_DECODER_LIVE}::test_random_values")),
-    153: ("rpl_row_blob_innodb", (_VALUES, f"{_DECODER_LIVE}::test_random_values")),
-    154: ("rpl_charset", (_VALUES, f"{_DECODER_LIVE}::test_every_character_set")),
+    151: ("rpl_temporal_fractional", (
+        _VALUES,
+        f"{_DECODER_LIVE}::test_random_values_of_every_type_end_as_on_the_server",
+    )),
+    152: ("rpl_bit", (
+        _VALUES,
+        f"{_DECODER_LIVE}::test_random_values_of_every_type_end_as_on_the_server",
+    )),
+    153: ("rpl_row_blob_innodb", (
+        _VALUES,
+        f"{_DECODER_LIVE}::test_random_values_of_every_type_end_as_on_the_server",
+    )),
+    154: ("rpl_charset", (
+        _VALUES,
+        f"{_DECODER_LIVE}::test_random_text_in_every_character_set_ends_as_on_the_server",
+    )),
     155: ("rpl_typeconv", (
         f"{_ENGINES}/test_refusals.py::test_changed_definition_without_statement",
         f"{_CHANGES}::test_without_names_there_is_no_guess", _ONE_DEFINITION,
@@ -234,7 +262,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     157: ("rpl_extra_col_master_innodb", (
         f"{_ENGINES}/test_refusals.py::test_changed_definition_without_statement",
-        "applier/test_columns.py::test_what_is_included", _ONE_DEFINITION,
+        "applier/test_columns.py::test_only_included_columns_are_in_the_target", _ONE_DEFINITION,
     )),
     158: ("rpl_row_img_sanity", (
         f"{_IMAGES}::test_column_by_column_the_rows_are_the_servers",
@@ -247,7 +275,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     160: ("rpl_row_ignorable_event", (
         f"{_DAMAGE}::test_ignorable_and_empty_statement_events_pass",
-        f"{_INDEX}::test_unknown_events",
+        f"{_INDEX}::test_an_unknown_event_stops_unless_it_is_ignorable",
         f"{_CHANGES}::test_statements_that_the_server_logged",
     )),
     161: ("rpl_corruption", (

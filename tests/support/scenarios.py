@@ -65,12 +65,13 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RESTART}::test_partial_transaction_then_another",
     )),
     10: ("rpl_mts_execute_partial_trx_with_auto_pos_on", (
-        f"{_RELAY}::test_every_truncation_recovers",
+        f"{_RELAY}::test_a_file_truncated_anywhere_recovers",
         f"{_RESTART}::test_every_cut_tail_ends_at_a_boundary",
     )),
     11: ("rpl_mts_gtids_restart_slave_io_lost_trx", (f"{_RELAY}::test_goes_on_after_a_stop",)),
     12: ("rpl_mts_until", (
-        "unit/schedule/test_until.py::test_until", f"{_SPARK_ORDER}::test_until",
+        "unit/schedule/test_until.py::test_each_form_of_until_ends_at_its_transaction",
+        f"{_SPARK_ORDER}::test_until_ends_a_run_before_or_after_gtids",
     )),
     13: ("rpl_mts_debug", (
         "unit/control/table/test_control.py::test_several_threads_write_at_once",
@@ -81,7 +82,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     15: ("rpl_binlog_transaction_dependency_tracking_with_filters", (
         f"{_SCHEDULE}::test_unset_stamps_gaps_and_files_are_barriers",
         "property/test_schedule.py::test_waves_are_those_of_the_serial_reading",
-        f"{_FILTERS}::test_what_is_kept",
+        f"{_FILTERS}::test_each_rule_lets_its_tables_through_and_all_gtids_count",
     )),
     16: ("rpl_gtid_binary_log_as_relay_log", (
         f"{_APPLIER}::test_plain_binary_logs_are_relay_logs",
@@ -91,7 +92,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_ORDER}::test_slots_pass_in_order_of_dispatch",
     )),
     18: ("rpl_mts_replica_preserve_commit_order_wait_nobinlog", (
-        f"{_ORDER}::test_waiting_is_reported",
+        f"{_ORDER}::test_a_group_that_waits_for_its_turn_is_reported",
         f"{_APPLIER}::test_status_while_it_waits",
     )),
     19: ("rpl_mts_replica_preserve_commit_order_error", (
@@ -105,7 +106,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     22: ("rpl_mts_spco_deadlock_slave_trans_retries_hang", (
         f"{_APPLIER}::test_retries_in_vain_release_nobody",
-        f"{_ENGINES}/test_faults.py::test_retries_in_vain",
+        f"{_ENGINES}/test_faults.py::test_retries_in_vain_stop_and_the_next_run_commits_once",
     )),
     23: ("rpl_mts_replica_preserve_commit_order_drop_database", (
         f"{_APPLIER}::test_statements_stand_in_their_place",
@@ -120,7 +121,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_APPLIER}::test_empty_and_skipped_transactions_take_their_slots",
         "unit/schedule/test_until.py::test_left_out_keeps_the_slot",
         f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
-        f"{_FILTERS}::test_what_is_kept",
+        f"{_FILTERS}::test_each_rule_lets_its_tables_through_and_all_gtids_count",
     )),
     27: ("rpl_mts_replica_preserve_commit_order_crash_nobinlog", (
         "crash/test_kill.py::test_killed_at_a_point",
@@ -157,7 +158,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     # C. Retries
     37: ("rpl_mts_logical_clock_transaction_retry", (
         f"{_RETRY}::test_waits_as_mysql_does",
-        f"{_RETRY}::test_in_vain",
+        f"{_RETRY}::test_retries_in_vain_end_with_their_number",
         f"{_APPLIER}::test_several_tables_retry_at_once",
         "crash/test_storage_faults.py::test_a_fault_at_each_step_is_retried",
         "crash/test_storage_faults.py::test_calls_fail_time_out_or_land_unanswered",
@@ -234,7 +235,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     56: ("rpl_gtid_sanitizer_trx_boundaries", (
         f"{_RESTART}::test_every_cut_tail_ends_at_a_boundary",
-        f"{_RELAY}::test_every_truncation_recovers",
+        f"{_RELAY}::test_a_file_truncated_anywhere_recovers",
     )),
     57: ("rpl_partial_gtid_trx_followed_by_trx_at_startup", (
         f"{_PARTS}::test_a_transaction_without_its_end_is_fetched_again",
@@ -244,7 +245,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "unit/relay/test_split_transactions.py::test_cut_between_any_two_events",
         "applier/test_split_transactions.py::test_every_event_in_a_file_of_its_own",
         "live/test_mysql_relay_log.py::test_stopped_inside_of_a_transaction",
-        f"{_RELAY}::test_receives_and_rotates",
+        f"{_RELAY}::test_the_writer_rotates_and_keeps_every_transaction",
     )),
     59: ("rpl_gtid_retrieve_last_trx", (
         f"{_PARTS}::test_a_transaction_without_its_end_is_fetched_again",
@@ -260,31 +261,35 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_LIVE}::test_source_is_killed_and_rotates",
         "unit/relay/test_index.py::test_loss_at_a_crash_shows_in_previous_gtids",
     )),
-    62: ("binlog_gtid_binlog_recovery_errors", (f"{_XA_ERRORS}::test_malformed_sequences",)),
+    62: ("binlog_gtid_binlog_recovery_errors", (
+        f"{_XA_ERRORS}::test_a_malformed_sequence_stops_after_what_precedes_it",
+    )),
     63: ("rpl_delayed_slave", (
-        "unit/schedule/test_until.py::test_delay",
+        "unit/schedule/test_until.py::test_a_delay_counts_from_the_last_commit",
         f"{_SPARK_ORDER}::test_stop_waits_for_the_delay_no_longer",
     )),
-    64: ("rpl_idempotency", (f"{_ENGINES}/test_refusals.py::test_idempotent_mode",)),
+    64: ("rpl_idempotency", (
+        f"{_ENGINES}/test_refusals.py::test_idempotent_mode_overwrites_and_passes_over_rows_that_do_not_fit",
+    )),
     # E. XA
     65: ("rpl_xa_survive_disconnect", (
         f"{_XA}::test_disconnect_leaves_the_branch_prepared",
-        f"{_SPARK_XA}::test_interleaved_branches",
+        f"{_SPARK_XA}::test_interleaved_branches_commit_at_their_ends",
     )),
     66: ("rpl_xa_survive_crash_debug", (f"{_XA}::test_cut_off_at_every_step_of_a_part",)),
     67: ("rpl_xa_gap_lock", (f"{_XA}::test_another_order_of_ends",)),
     68: ("rpl_xa_detach_on_prepare", (f"{_XA}::test_second_part_on_another_worker_and_order",)),
     69: ("rpl_xa_empty_commit_one_phase", (
-        f"{_XA}::test_empty_branches",
+        f"{_XA}::test_branches_without_rows_take_their_slots",
         f"{_SCENARIOS}::test_a_one_phase_commit_that_fails",
     )),
     70: ("rpl_xa_with_filters_error_msg", (
         f"{_SCENARIOS}::test_xa_statements_are_never_filtered",
-        f"{_FILTERS}::test_xa_branches", _WITH_FILTERS,
+        f"{_FILTERS}::test_branches_of_filtered_rows_are_prepared_and_ended", _WITH_FILTERS,
     )),
     71: ("rpl_gtid_xa_prepare_do_db_filter", (
         f"{_SCENARIOS}::test_xa_statements_are_never_filtered",
-        f"{_FILTERS}::test_xa_branches",
+        f"{_FILTERS}::test_branches_of_filtered_rows_are_prepared_and_ended",
     )),
     72: ("rpl_xa_prepare", (
         f"{_XA}::test_xa_groups_are_skipped_by_gtid",
@@ -312,7 +317,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         )
     },
     84: ("rpl_gtid_xa_multiple_failures", (
-        f"{_XA}::test_several_failures",
+        f"{_XA}::test_xa_survives_several_failures_and_restarts",
         "property/test_xa_orders.py::test_every_order_of_two_branches_and_two_transactions",
     )),
     85: ("rpl_gtid_xa_prepare_recover_after_gtid_action_crash", (
@@ -320,22 +325,22 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_XA}::test_prepared_branch_outlives_the_log",
     )),
     86: ("binlog_xa_trx_split_across_binlog", (
-        f"{_XA}::test_xids_are_bytes",
+        f"{_XA}::test_xids_with_any_bytes_are_recovered_and_committed",
         "live/test_xa_grid.py::test_every_cut_is_a_state_of_the_server",
     )),
     87: ("binlog_xa_prepared_disconnect", (f"{_XA}::test_disconnect_leaves_the_branch_prepared",)),
     88: ("binlog_xid_xa_nullbyte", (
-        f"{_XA}::test_xids_are_bytes",
-        f"{_ENGINES}/test_xa_histories.py::test_xid_as_text",
+        f"{_XA}::test_xids_with_any_bytes_are_recovered_and_committed",
+        f"{_ENGINES}/test_xa_histories.py::test_an_xid_round_trips_through_its_texts",
     )),
-    89: ("binlog_xa_empty_rollback", (f"{_XA}::test_empty_branches",)),
+    89: ("binlog_xa_empty_rollback", (f"{_XA}::test_branches_without_rows_take_their_slots",)),
     90: ("binlog_xa_rollback_failure", (
         f"{_XA_ERRORS}::test_wrong_xid_is_unknown",
         "live/test_xa_grid.py::test_every_cut_is_a_state_of_the_server",
     )),
     91: ("binlog_xa_recovery_errors", (
-        f"{_XA_ERRORS}::test_malformed_sequences",
-        f"{_XA_ERRORS}::test_one_xid_twice",
+        f"{_XA_ERRORS}::test_a_malformed_sequence_stops_after_what_precedes_it",
+        f"{_XA_ERRORS}::test_a_second_prepare_of_an_open_xid_stops_with_1440",
     )),
 }  # fmt: skip
 SCENARIOS |= LOG_SCENARIOS

@@ -27,13 +27,13 @@ def test_prints_as_mysql_does() -> None:
         f"{A}:a:b:1", f"{A}:9tag:1", f"{A}:{'t' * 33}:1", f"{A}-1:1", f"{{{A}:1", f"{A}:1;2",
     ],
 )  # fmt: skip
-def test_malformed_sets(text: str) -> None:
+def test_malformed_gtid_sets_are_refused_with_1772(text: str) -> None:
     with pytest.raises(ConfigError, match="Malformed GTID set") as e:
         GtidSet.parse(text)
     assert e.value.number == 1772
 
 
-def test_contains_and_operations() -> None:
+def test_a_gtid_set_contains_adds_and_subtracts() -> None:
     have = GtidSet.parse(f"{A}:1-5:tag:2")
     assert have.contains(f"{A}:5") and have.contains(f"{A}:tag:2")
     assert not have.contains(f"{A}:6") and not have.contains(f"{A}:tag:1")
@@ -45,7 +45,7 @@ def test_contains_and_operations() -> None:
     assert not GtidSet() and have and hash(have) == hash(GtidSet.parse(str(have)))
 
 
-def test_previous_gtids_bytes() -> None:
+def test_gtid_sets_have_the_bytes_of_previous_gtids() -> None:
     # Scenario 113: with and without tags.
     plain = GtidSet.parse(f"{A}:1-3:5")
     assert plain.encode()[:8] == (1).to_bytes(8, "little")
@@ -60,7 +60,7 @@ def test_previous_gtids_bytes() -> None:
             GtidSet.decode(tagged.encode()[:cut])
 
 
-def test_varint_sizes() -> None:
+def test_varints_have_mysqls_sizes() -> None:
     for value in (0, 127, 128, 2**14 - 1, 2**14, 2**49, 2**56 - 1, 2**56, 2**64 - 1):
         assert read_varint(write_varint(value), 0) == (value, len(write_varint(value)))
     assert write_varint(0xAA).hex() == "a902"

@@ -91,7 +91,7 @@ def test_storage_faults_are_retried(engine, log, target, faults, plan):
     assert ("Input/output" in str(worker)) == ("before" in plan)
 
 
-def test_retries_in_vain(engine, log, target, faults):
+def test_retries_in_vain_stop_and_the_next_run_commits_once(engine, log, target, faults):
     # Scenarios 22, 37: exhaustion stops with MySQL's words; the cause mended, it goes on.
     log.transaction(insert(A, (1, "x")))
     faults(["before"] * 3)
@@ -109,7 +109,7 @@ def test_retries_in_vain(engine, log, target, faults):
     assert_rows(engine, target, A, [(1, "x")])
 
 
-def test_no_retries(engine, log, target, faults):
+def test_without_retries_the_first_fault_of_storage_stops(engine, log, target, faults):
     log.transaction(insert(A, (1, "x")))
     faults(["before"])
     error = stopped(engine, log.folder, target, transaction_retries=0)

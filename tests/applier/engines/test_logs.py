@@ -68,7 +68,7 @@ def test_gap_between_target_and_log(engine, log, target):
     assert_rows(engine, target, A, [(1, "a")])
 
 
-def test_cut_tail(engine, log, target):
+def test_a_log_cut_in_a_transaction_is_applied_up_to_it(engine, log, target):
     log.transaction(insert(A, (1, "a")))
     log.transaction(insert(A, (2, "a")))
     path, whole = log.path, log.path.read_bytes()
@@ -95,7 +95,7 @@ def test_missing_and_foreign_files(engine, log, target, tmp_path):
     assert "text.000001" in str(stopped(engine, tmp_path / "text.000001", target))
 
 
-def test_another_servers_log(engine, log, target, tmp_path):
+def test_another_servers_log_is_refused_and_the_own_goes_on(engine, log, target, tmp_path):
     log.transaction(insert(A, (1, "a")))
     run(engine, log.folder, target)
     other = LogWriter(

@@ -66,7 +66,7 @@ def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> No
     assert RelayPosition.parse(error.position).offset == log.spans[ordinal][1]
 
 
-def test_idempotent_mode(engine, log, target):
+def test_idempotent_mode_overwrites_and_passes_over_rows_that_do_not_fit(engine, log, target):
     # Scenario 64: missing rows and duplicate keys are passed over and overwritten.
     log.transaction(insert(A, (1, "a"), (2, "a")))
     run(engine, log.folder, target)
@@ -91,7 +91,7 @@ def test_idempotent_mode(engine, log, target):
         "ALTER TABLE t.a DO SOMETHING",
     ],
 )
-def test_unsupported_statement_stops(engine, log, target, statement):
+def test_an_unsupported_statement_stops_at_its_gtid(engine, log, target, statement):
     log.transaction(insert(A, (1, "a")))
     log.ddl(statement)
     log.transaction(insert(A, (2, "later")))
@@ -102,7 +102,7 @@ def test_unsupported_statement_stops(engine, log, target, statement):
     assert_rows(engine, target, A, [(1, "a")])
 
 
-def test_harmless_statements_pass(engine, log, target):
+def test_statements_that_change_no_table_are_passed_over(engine, log, target):
     harmless = [
         "CREATE INDEX i ON t.a (v)",
         "CREATE USER 'x'@'%'",

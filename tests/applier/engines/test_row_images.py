@@ -55,7 +55,7 @@ def test_bag_rows_are_made_whole(engine, log, target):
     assert_rows(engine, target, BAG, [(1, "x"), (1, "z"), (3, None)])
 
 
-def test_missing_row_stops(engine, log, target):
+def test_a_partial_update_of_a_missing_row_stops_with_1032(engine, log, target):
     log.ddl(ABC.create)
     log.transaction(insert(ABC, (1, 1, "x", 1)))
     log.transaction(update(ABC, ({0: 7}, {1: 1})))

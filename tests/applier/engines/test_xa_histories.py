@@ -68,7 +68,7 @@ def test_one_xid_again_and_again(engine, xa, target):
     assert_rows(engine, target, A, [(1, "old"), (2, "old"), (11, "x"), (13, "x"), (15, "x")])
 
 
-def test_wrong_sequences_stop(engine, xa, target, tmp_path):
+def test_unknown_and_doubled_xids_stop_with_1397_and_1440(engine, xa, target, tmp_path):
     # Scenarios 69, 73, 90: unknown XID 1397, duplicate 1440; what stands before has landed.
     xa.xa_prepare(ONE, insert(A, (10, "one")))
     xa.transaction(insert(A, (3, "x")))
@@ -85,7 +85,7 @@ def test_wrong_sequences_stop(engine, xa, target, tmp_path):
     assert (error.number, error.gtid) == (1440, xa.gtid(7))
 
 
-def test_ends_by_hand(engine, xa, target, capsys):
+def test_branches_are_committed_and_rolled_back_by_hand(engine, xa, target, capsys):
     xa.xa_prepare(ONE, insert(A, (10, "one")))
     xa.xa_prepare(TWO, insert(A, (20, "two")))
     run(engine, xa.folder, target)
@@ -205,7 +205,7 @@ def test_random_histories_with_crashes(engine, xa, target, number, capsys):
     assert_applied_once(target)
 
 
-def test_xid_as_text():
+def test_an_xid_round_trips_through_its_texts():
     # Scenario 88: XIDs are bytes, NUL among them.
     xid = Xid(7, b"a\0b", b"'")
     assert Xid.parse(f"XA COMMIT {xid}".encode()) == xid

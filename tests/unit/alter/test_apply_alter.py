@@ -120,7 +120,9 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("elements", "actions", "want"), KEYS)
-def test_the_key_afterwards(elements: str, actions: str, want: tuple[int, ...]) -> None:
+def test_alters_of_the_key_leave_the_servers_key(
+    elements: str, actions: str, want: tuple[int, ...]
+) -> None:
     after = altered(actions, table(elements)).definition
     assert after.primary_key == want
     assert not any(after.columns[i].nullable for i in want)
@@ -161,7 +163,7 @@ def test_an_index_of_null_is_behind_one_of_a_part() -> None:
     assert [i.name for i in found.unique or ()] == ["p", "n"]
 
 
-def test_convert_widens_text() -> None:
+def test_convert_to_character_set_widens_text_types() -> None:
     after = altered("CONVERT TO CHARACTER SET utf8mb4").definition
     assert [(c.type, c.meta) for c in after.columns[1:3]] == [
         (ColumnType.VARCHAR, 40), (ColumnType.BLOB, 3),

@@ -69,7 +69,7 @@ def test_an_insert_that_leaves_it_out(clause: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("clause", ["JSON NOT NULL", "JSON DEFAULT ('[1]')"])
-def test_documents_as_variants(clause: str) -> None:
+def test_a_json_default_is_a_variant_if_json_is_kept_as_variant(clause: str) -> None:
     got = values(clause, Forms(json_as="variant"))
     assert set(got) == {"value", "metadata"} and got["value"]
 

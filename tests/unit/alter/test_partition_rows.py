@@ -44,7 +44,9 @@ DAYS = "(PARTITION a VALUES LESS THAN ('2026-01-01'), PARTITION b VALUES LESS TH
          [None, "Ab", "aB", "C ", "D"], "text", "TTTTF"),
     ],
 )  # fmt: skip
-def test_rows(clause: str, values: list[object], kind: str, wanted: str) -> None:
+def test_each_row_is_in_the_partition_of_its_values(
+    clause: str, values: list[object], kind: str, wanted: str
+) -> None:
     types = {
         "int32": pa.int32(), "big": pa.decimal128(20, 0), "date": pa.date32(), "text": pa.string(),
     }  # fmt: skip

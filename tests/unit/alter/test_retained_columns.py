@@ -121,7 +121,7 @@ def test_columns_stay_where_they_are() -> None:
     assert second.with_source_key((2, 3)).primary_key == (2, 4)
 
 
-def test_rows_and_gaps() -> None:
+def test_retained_columns_are_null_in_logged_rows() -> None:
     before = definition("id INT PRIMARY KEY, a BIGINT, b JSON, c DATETIME, d VARCHAR(9)")
     target = altered(before, "DROP a, MODIFY c DATE")
     assert names(target) == "id [a] b c* d"
@@ -177,7 +177,7 @@ def test_tables_whose_rows_a_tool_s_may_have(name: str, of: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("name", ["d.t", "d.t_gho", "d._new", "d.t_new", "_d_gho.t"])
-def test_other_names(name: str) -> None:
+def test_names_that_no_tool_gives_are_no_tools_tables(name: str) -> None:
     assert tool_table(name) is None
 
 

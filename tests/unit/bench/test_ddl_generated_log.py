@@ -9,7 +9,7 @@ from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Kind
 
 
-def test_statements_and_rows(tmp_path):
+def test_a_generated_log_has_its_statements_and_rows(tmp_path):
     made = GeneratedLog(tmp_path / "log")
     made.statement("CREATE TABLE filled (id INT PRIMARY KEY, a INT, v VARCHAR(40))")
     made.insert("filled", 0, 12_000)

@@ -54,7 +54,7 @@ def test_it_grows_by_transactions(log: LogWriter, tmp_path: Path, prepared: int)
     assert first == whole["bin.000001"] and len(second) == last
 
 
-def test_at_a_rate(log: LogWriter, tmp_path: Path) -> None:
+def test_a_growing_log_ends_with_a_whole_transaction(log: LogWriter, tmp_path: Path) -> None:
     growing = GrowingLog(str(log.folder), str(tmp_path / "growing"), behind(log, 2))
     growing.add()
     growing.grow(1000)
@@ -64,6 +64,8 @@ def test_at_a_rate(log: LogWriter, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [4, 5])
-def test_nothing_to_measure(log: LogWriter, tmp_path: Path, number: int) -> None:
+def test_a_log_of_fewer_than_two_transactions_is_refused(
+    log: LogWriter, tmp_path: Path, number: int
+) -> None:
     with pytest.raises(ConfigError, match="less than two"):
         GrowingLog(str(log.folder), str(tmp_path / "growing"), behind(log, number))

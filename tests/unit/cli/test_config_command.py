@@ -163,7 +163,7 @@ def test_each_value_and_where_it_is_from(file: Path, capsys: Any, monkeypatch: A
 
 
 @pytest.mark.parametrize("way", ["password", "password_command"])
-def test_secrets_are_masked(file: Path, capsys: Any, way: str) -> None:
+def test_config_show_prints_no_secret(file: Path, capsys: Any, way: str) -> None:
     file.write_text(f'[source]\n{way} = "{SECRET}"\n')
     _, _, found = run(capsys, "config", "show", "--config", str(file))
     assert found["keys"][f"source.{way}"]["value"] == "***"

@@ -34,7 +34,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", ["shop.orders", "lake.orders//eu"])
-def test_what_is_explained(files: dict[str, Path], capsys: Any, name: str) -> None:
+def test_config_explain_names_the_target_and_the_channels_rows(
+    files: dict[str, Path], capsys: Any, name: str
+) -> None:
     assert main(["config", "explain", name, "--config", str(files["eu"]), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["table"], found["target"]) == ("shop.orders", "lake.orders//eu")
@@ -43,7 +45,7 @@ def test_what_is_explained(files: dict[str, Path], capsys: Any, name: str) -> No
     assert "fed_by" not in found
 
 
-def test_what_is_shown(files: dict[str, Path], capsys: Any) -> None:
+def test_config_show_prints_the_channels_column(files: dict[str, Path], capsys: Any) -> None:
     assert main(["config", "show", "--config", str(files["eu"])]) == 0
     printed = capsys.readouterr().out
     assert 'tables[1].extra_columns = ["channel"]' in printed and "fed_by" not in printed

@@ -90,7 +90,9 @@ def said(until: datetime) -> str:
 @pytest.mark.parametrize(
     ("tiers", "want"), [(DEFAULTS, OF_DEFAULTS), (OTHERS, OF_OTHERS)], ids=["defaults", "others"]
 )
-def test_each_tier(control: Control, tiers: Retention, want: dict[str, str]) -> None:
+def test_cut_list_names_the_end_of_each_tiers_promise(
+    control: Control, tiers: Retention, want: dict[str, str]
+) -> None:
     tiers.record(control)
     publish(control, *map(time, want))
     assert listed(control) == {time(at): said(time(end)) for at, end in want.items() if end}

@@ -44,7 +44,7 @@ def test_empty_mapping_gives_the_defaults_and_they_are_frozen() -> None:
         config.apply.workers = 3  # type: ignore[misc]
 
 
-def test_round_trip() -> None:
+def test_a_configuration_round_trips_through_its_mapping() -> None:
     values = {"channel": "eu", "apply": {"workers": 8, "writer": "direct"}}
     config = Config.from_mapping(values)
     assert Config.from_mapping(config.to_mapping()) == config
@@ -112,7 +112,7 @@ def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> No
         ({"source": {"password": "a", "password_env": "B"}}, "only one of source.password"),
     ],
 )
-def test_rules(values: dict[str, Any], says: str) -> None:
+def test_each_broken_rule_is_reported(values: dict[str, Any], says: str) -> None:
     assert says in fault_of(values)
 
 

@@ -98,7 +98,7 @@ def test_the_program_of_a_command(command: str, run: str) -> None:
     [("conf/lake", "lake"), ("lake", "{0}/lake"), ("/lake", "/lake"), ("s3://b/l", "s3://b/l"),
      ("conf/..lake", "..lake"), ("conf", ".")],
 )  # fmt: skip
-def test_what_init_writes(
+def test_init_writes_the_target_relative_to_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, has: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,7 @@ from spark_repl.tables.table_definition import SYSTEM_SCHEMAS
         ("shop.%", "lake.%", ("shop.eu", "x"), None),  # no % stands for a dot of a database
     ],
 )
-def test_there_and_back(
+def test_a_route_leads_to_the_targets_name_and_back(
     match: str, to: str, name: tuple[str, str], there: tuple[str, str] | None
 ) -> None:
     renaming = Renaming(match, to)

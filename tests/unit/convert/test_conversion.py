@@ -85,7 +85,9 @@ CASES = [
 
 @pytest.mark.parametrize(("value", "before", "after", "made"), CASES)
 @pytest.mark.parametrize("session", [LAX, STRICT])
-def test_values_that_fit(value: Any, before: str, after: str, made: Any, session: Session) -> None:
+def test_values_that_fit_are_converted(
+    value: Any, before: str, after: str, made: Any, session: Session
+) -> None:
     got = becomes(value, before, after, session)
     assert (str(got) if after in ("DATE", "DATETIME") else got) == made
 
@@ -314,12 +316,12 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("before", "after"), KEPT)
-def test_values_are_kept(before: str, after: str) -> None:
+def test_type_changes_that_keep_every_value_are_recognised(before: str, after: str) -> None:
     assert keeps_values(TypeChange(column(before), column(after), LAX))
 
 
 @pytest.mark.parametrize(("before", "after"), CHANGED)
-def test_values_may_change(before: str, after: str) -> None:
+def test_type_changes_that_may_change_values_are_recognised(before: str, after: str) -> None:
     assert not keeps_values(TypeChange(column(before), column(after), LAX))
 
 
@@ -338,7 +340,7 @@ def test_values_may_change(before: str, after: str) -> None:
         ("YEAR", "YEAR"),
     ],
 )
-def test_types_in_messages(kind: str, said: str) -> None:
+def test_messages_name_types_as_sql_does(kind: str, said: str) -> None:
     assert described(column(kind)) == said
 
 

@@ -36,7 +36,7 @@ KEYS = pa.table({
 REQUEST = RepairRequest("t.a", ("WHERE `id` <= 9",), ("id int32",), KEYS)
 
 
-def test_a_request(tmp_path: Path) -> None:
+def test_a_request_round_trips_through_its_file(tmp_path: Path) -> None:
     path = tmp_path / "1.repair"
     path.write_bytes(REQUEST.to_bytes())
     found = RepairRequest.read(path)
@@ -132,7 +132,7 @@ def test_an_answer_of_a_version_without_errors(tmp_path: Path) -> None:
     assert repair_results(owner.control)["1.repair"] == RepairResult("1.repair", "t.a", 1, 1, 5)
 
 
-def test_changed_each_time(tmp_path: Path) -> None:
+def test_a_repair_gives_up_after_8_attempts_on_changing_rows(tmp_path: Path) -> None:
     owner = Owner(tmp_path, *[RowsOutdated("a row was changed")] * 8)
     name = leave(owner.folder, REQUEST)
     owner.repairer().carry_out()

@@ -69,7 +69,7 @@ def test_rows_of_16_mb_and_more(step: int) -> None:
     assert found_in(answer(rows), step) == rows
 
 
-def test_small_steps() -> None:
+def test_rows_are_read_however_the_stream_is_cut() -> None:
     rows: list[tuple[bytes | None, ...]] = [(b"a" * (i % 300), None) for i in range(500)]
     assert found_in(answer(rows), 7) == rows
 

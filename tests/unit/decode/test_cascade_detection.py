@@ -215,7 +215,7 @@ def test_a_table_that_references_itself(tmp_path: Path) -> None:
     assert run(log.folder, tmp_path / "other_lake") and not rows(tmp_path / "other_lake", itself)
 
 
-def test_several_levels(case: Case) -> None:
+def test_only_the_first_of_several_cascades_is_refused(case: Case) -> None:
     """The first of them is refused, the last one not needlessly."""
     middle = replace(CHILD, name="middle", map_flags=REFERRED)
     case.log.ddl(

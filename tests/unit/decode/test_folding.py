@@ -80,7 +80,7 @@ def test_rows_without_a_key_are_counted() -> None:
     assert found.flags.tolist() == [EXISTS, EXISTED, EXISTS]
 
 
-def test_changes_by_key() -> None:
+def test_changes_are_chained_by_key_in_log_order() -> None:
     found = chains(pa.array(["b", "a", "b", "c", "b"]))
     runs = [found.order[a:b].tolist() for a, b in zip(found.edges, found.edges[1:], strict=False)]
     assert runs == [[0, 2, 4], [1], [3]]

@@ -165,7 +165,7 @@ def test_xa_rows_come_where_they_are_committed() -> None:
     assert counts["d.copied", "9"] == 6  # CREATE TABLE ... SELECT
 
 
-def test_statements_stop(tmp_path: Path) -> None:
+def test_a_logged_statement_stops_read_changes_with_a_hint(tmp_path: Path) -> None:
     # Scenario 130: rows alone are applied.
     with pytest.raises(StatementError) as caught:
         rows(FIXTURES / "logs" / "kinds")
@@ -252,7 +252,7 @@ def test_a_tail_is_named(
     assert words in record.message and "bin.000001:" in record.message
 
 
-def test_pandas_takes_it() -> None:
+def test_changes_are_flattened_into_pandas() -> None:
     table = pa.Table.from_batches(
         read_changes(str(FIXTURES / "row_images"), tables={"images.uniq"})
     )

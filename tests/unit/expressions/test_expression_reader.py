@@ -141,7 +141,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("clause", "want"), VALUES)
-def test_values(clause: str, want: Any) -> None:
+def test_each_expression_has_the_servers_value(clause: str, want: Any) -> None:
     assert value(clause) == want
 
 
@@ -254,7 +254,7 @@ WEEKS = {  # WEEK() and YEARWEEK() by modes from 0 to 7, as 9.7.4 has them
 
 
 @pytest.mark.parametrize(("day", "want"), WEEKS.items())
-def test_weeks(day: str, want: tuple[int, ...]) -> None:
+def test_weeks_have_the_servers_numbers_in_each_mode(day: str, want: tuple[int, ...]) -> None:
     days = datetime.fromisoformat(f"{day}T00:00:00+00:00").toordinal() - 719_163
     calls = [f"{name}(da, {mode})" for name in ("WEEK", "YEARWEEK") for mode in range(8)]
     found = [value(f"INT AS ({call})", da=days) for call in calls[: len(want)]]

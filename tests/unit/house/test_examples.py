@@ -11,7 +11,10 @@ from tests.support.examples import ALL, NOT_RUN, PAGES, RUN, Block, blocks, of_l
 from tests.support.sources import functions
 
 TESTS = Path(__file__).parents[2]
-BY_LANGUAGE = {"python": "spark/test_examples.py::test_python_runs", "toml": "below"}
+BY_LANGUAGE = {
+    "python": "spark/test_examples.py::test_each_pages_python_examples_run",
+    "toml": "below",
+}
 
 
 def unknown(named: dict[str, Block]) -> list[str]:

@@ -10,6 +10,8 @@ from .test_docs import missing_tests
 
 ROUNDS = "applier/test_files.py::test_each_file_is_known_and_has_an_end"
 KINDS = "applier/test_files_by_kind.py::test_"
+SHARED = f"{KINDS}channels_of_one_table_have_files_of_their_own"
+PINNED = f"{KINDS}a_pinned_cut_keeps_its_files_until_it_is_unpinned"
 XA_STORE = "unit/control/transaction_files/test_xa_store.py"
 TIDYING = "unit/control/table/test_control_cleanup.py::test_"
 INDEXES = "unit/relay/test_index.py::test_"
@@ -18,7 +20,7 @@ REPLACED = f"{KINDS}a_folder_that_nothing_names"
 RESTORED = "unit/receiver/test_restored_log.py"
 ENDS = {
     TARGET: {
-        "T/[column=value/]part-*.parquet": f"{ROUNDS} {KINDS}a_shared_table {KINDS}a_pinned_cut"
+        "T/[column=value/]part-*.parquet": f"{ROUNDS} {SHARED} {PINNED}"
         " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
         "T/*/part-*.parquet": "live/test_repair.py::test_rows_that_were_changed_by_hand"
         " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
@@ -26,7 +28,7 @@ ENDS = {
         "T/_change_data/[column=value/]*": f"{KINDS}a_change_data_feed"
         " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
         "T/_delta_log/*.json": f"{CLEANED}what_young_versions_stand_on_stays"
-        f" {CLEANED}promised_versions_stay",
+        f" {CLEANED}promised_versions_stay_readable_after_a_clean_up",
         "T/_delta_log/*.crc": f"{CLEANED}checksums_of_old_versions_go",
         "T/_delta_log/*.checkpoint.parquet": f"{ROUNDS}"
         f" {CLEANED}checkpoints_are_thinned_where_few_commits_lie_between",
@@ -40,8 +42,8 @@ ENDS = {
         "_forgotten",
         "_repl/lease.json": "unit/control/table/test_owner_lease.py::test_a_rival_gives_up_when_the"
         "_owner_renews",
-        "_repl/xa/*.events": f"{KINDS}prepared_branches",
-        "_repl/xa/*.new": f"{KINDS}prepared_branches",
+        "_repl/xa/*.events": f"{KINDS}prepared_branches_have_a_file_each_until_they_end",
+        "_repl/xa/*.new": f"{KINDS}prepared_branches_have_a_file_each_until_they_end",
         "_repl/staging/*/*/*.arrow": "unit/apply/group/test_staging_folder.py"
         "::test_owner_removes_what_earlier_ones_left",
         "_repl/staging/verify-*/*": "unit/verify/test_store_workers.py"
@@ -52,7 +54,7 @@ ENDS = {
     STATE: {
         "index/*.idx": f"{ROUNDS} {INDEXES}indexes_of_files_that_are_gone",
         "index/stopping": "spark/test_stream.py::test_damage_stops_the_applier_behind_what_is_good",
-        "keys/S/*/*.npy": f"{ROUNDS} {KINDS}a_shared_table {KINDS}a_pinned_cut",
+        "keys/S/*/*.npy": f"{ROUNDS} {SHARED} {PINNED}",
         "keys/S/*.npy": ROUNDS,
         "keys/S/*/*.segment.arrow": "property/test_key_segments.py"
         "::test_files_that_a_look_up_opens_are_bounded",
@@ -64,8 +66,8 @@ ENDS = {
         "requests/*.json": f"{KINDS}a_repair_that_is_asked_for",
         "requests/*.repair": f"{KINDS}a_repair_that_is_asked_for",
         "requests/*.read/*.arrow": f"{KINDS}a_repair_that_is_asked_for",
-        "verify/*": f"{KINDS}a_verify",
-        "verify/*/*/*": f"{KINDS}a_verify",
+        "verify/*": f"{KINDS}a_verify_leaves_its_locks_and_its_last_result",
+        "verify/*/*/*": f"{KINDS}a_verify_leaves_its_locks_and_its_last_result",
         "status.json": ROUNDS,
         "run.json": "unit/observe/reports/test_run_report.py::test_status_while_a_run_starts",
         "vacuumed/T": REPLACED,
@@ -78,11 +80,12 @@ ENDS = {
         "keys/S/*/*.part": ROUNDS,
         "*.new": ROUNDS,
         "requests/*.part": ROUNDS,
-        "verify/*.part": f"{KINDS}a_verify",
+        "verify/*.part": f"{KINDS}a_verify_leaves_its_locks_and_its_last_result",
         "checkpoint/*/*/.*.tmp": "unit/runtime/test_part_files.py::test_parts_of_killed_writers",
     },
     RELAY: {
-        "relay.[0-9]*": f"{ROUNDS} unit/source/test_dump.py::test_purge",
+        "relay.[0-9]*": f"{ROUNDS} unit/source/test_dump.py"
+        "::test_a_purge_keeps_the_file_that_is_written",
         "relay.index": ROUNDS,
         "relay.end": ROUNDS,
         "receiver.json": ROUNDS,

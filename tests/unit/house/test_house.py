@@ -109,7 +109,7 @@ def python_files() -> list[Path]:
     return sorted(p for part in (PACKAGE, "jobs", "tests") for p in (ROOT / part).rglob("*.py"))
 
 
-def test_module_sizes() -> None:
+def test_no_module_is_too_long() -> None:
     sizes = {p.relative_to(ROOT): len(p.read_bytes().splitlines()) for p in python_files()}
     large = {str(p): n for p, n in sizes.items() if n > MODULE_LINES_REPORTED}
     if large:
@@ -120,7 +120,7 @@ def test_module_sizes() -> None:
     assert not too_large, f"at most {MODULE_LINES_MAX} lines, of tests {TEST_LINES_MAX}"
 
 
-def test_function_sizes() -> None:
+def test_no_function_is_too_long() -> None:
     long = []
     for path in python_files():
         of_package = path.is_relative_to(ROOT / PACKAGE)
@@ -131,7 +131,7 @@ def test_function_sizes() -> None:
     assert not long, f"at most {FUNCTION_LINES_MAX} lines:\n" + "\n".join(long)
 
 
-def test_module_names() -> None:
+def test_no_module_has_a_name_that_says_nothing() -> None:
     names = [p.relative_to(ROOT) for p in python_files()]
     assert not [str(name) for name in names if BAD_NAMES & set(name.with_suffix("").parts)]
 

@@ -30,7 +30,7 @@ WRONG = {
 LINT = "from importlinter import cli; cli.lint_imports(no_cache=True, no_logo=True)"
 
 
-def test_contracts_are_kept() -> None:
+def test_rooms_import_only_what_their_contracts_allow() -> None:
     assert use_cases.lint_imports(str(CONFIG), cache_dir=None, no_logo=True)
 
 

@@ -195,7 +195,7 @@ def test_no_part_is_patched_by_name() -> None:
     assert all(len(why) > 20 for names in PATCHED.values() for why in names.values())
 
 
-def test_the_rule_bites() -> None:
+def test_patched_names_of_the_package_are_recognised() -> None:
     text = """
 from unittest.mock import patch
 from spark_repl.copy import recopy, recopy as again

@@ -79,7 +79,7 @@ def test_nobody_writes_into_another_rooms_object() -> None:
     assert wrong == []
 
 
-def test_the_rule_bites() -> None:
+def test_writes_into_another_rooms_object_are_recognised() -> None:
     text = """
 from ..errors import LogError
 from ..receiver.receiver import Receiver

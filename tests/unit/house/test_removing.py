@@ -75,7 +75,7 @@ def test_everybody_gives_the_remover_that_asks() -> None:
     assert without == {"cli.quarantine_command"}
 
 
-def test_the_rule_bites() -> None:
+def test_calls_that_remove_files_are_recognised() -> None:
     code = "os.remove(p)\nPath(p).unlink()\nstorage.remove_folder(p)\ntext.replace('a', 'b')\n"
     code += "shutil.move(a, b)\nself.remover.files([p], settle)\nitems.remove(p)"
     wanted = ["os.remove", "Path(p).unlink", "storage.remove_folder", "shutil.move"]

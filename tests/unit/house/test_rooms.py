@@ -249,7 +249,7 @@ def test_there_are_no_cycles_of_annotations() -> None:
     assert in_cycles() == {}
 
 
-def test_folders_are_small() -> None:
+def test_no_folder_has_too_many_modules() -> None:
     large = {name: n for name, n in folders().items() if n > FOLDER_MODULES_MAX}
     assert large == {}
 
@@ -296,7 +296,7 @@ def test_modules_with_a_unit_test_become_more() -> None:
     assert unit_tested_percent() >= UNIT_TESTED_PERCENT
 
 
-def test_options_have_types() -> None:
+def test_no_function_takes_untyped_options() -> None:
     wrong = {n for n, path in modules().items() if list(untyped_options(tree(path)))}
     assert wrong == set()
 

@@ -88,5 +88,5 @@ def numbers(text: str) -> set[int]:
     return found
 
 
-def test_numbers() -> None:
+def test_numbers_of_scenarios_are_read_from_a_docstring() -> None:
     assert numbers("Scenarios 2, 4-6 and 9: said. # Scenario 12.") == {2, 4, 5, 6, 9, 12}

@@ -39,12 +39,12 @@ def parameters() -> Iterator[tuple[int, str]]:
                 yield len(own), f"{name}.{node.name}"
 
 
-def test_chains_of_imports() -> None:
+def test_no_chain_of_imports_is_too_long() -> None:
     longest = max(graph(), key=depth)
     assert depth(longest) <= CHAIN_MAX, longest
 
 
-def test_parameters() -> None:
+def test_no_function_has_too_many_parameters() -> None:
     assert [place for count, place in parameters() if count > PARAMETERS_MAX] == []
     counts = sorted(count for count, _ in parameters())
     assert counts[int(len(counts) * 0.9)] <= PARAMETERS_P90

@@ -28,5 +28,5 @@ def test_each_sleep_says_why() -> None:
     assert [place for place, has_reason in sleeps() if not has_reason] == []
 
 
-def test_sleeps_become_fewer() -> None:
+def test_there_are_no_more_sleeps_than_before() -> None:
     assert len(list(sleeps())) <= SLEEPS

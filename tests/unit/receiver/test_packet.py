@@ -93,7 +93,7 @@ def test_any_cut_gives_the_same(events: list[bytes], data: st.DataObject) -> Non
     check(feed(stream, cuts, semi_sync=semi_sync), events)
 
 
-def test_byte_by_byte(events: list[bytes]) -> None:
+def test_a_stream_fed_byte_by_byte_gives_the_same_events(events: list[bytes]) -> None:
     stream = packets(events)
     check(feed(stream, list(range(1, len(stream)))), events)
 
@@ -161,7 +161,7 @@ def test_replies_and_broken_streams(events: list[bytes]) -> None:
             feed(packets(broken), [])
 
 
-def test_a_dropped_transaction(events: list[bytes]) -> None:
+def test_a_transaction_can_be_forgotten_in_its_middle(events: list[bytes]) -> None:
     splitter = PacketSplitter()
     stream = packets(events[:5])
     splitter.space()[: len(stream)] = stream

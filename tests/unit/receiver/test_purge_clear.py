@@ -39,7 +39,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ATTEMPTS", 2)
 
 
-def test_cut_off_anywhere(
+def test_a_clear_that_is_killed_leaves_no_log_for_readers(
     begin: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin()

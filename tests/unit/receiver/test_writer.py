@@ -78,7 +78,9 @@ def check(folder: Path, source: list[Path], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1 << 30, 5000, 4096])
 @pytest.mark.parametrize("step", [1 << 20, 97])
-def test_receives_and_rotates(source: list[Path], tmp_path: Path, size: int, step: int) -> None:
+def test_the_writer_rotates_and_keeps_every_transaction(
+    source: list[Path], tmp_path: Path, size: int, step: int
+) -> None:
     # Scenario 115: many rotations.
     # Scenario 58: rotation never splits a transaction.
     folder = tmp_path / "relay"
@@ -232,7 +234,7 @@ def test_rotation_between_end_and_list(
 
 
 @_EACH
-def test_every_truncation_recovers(source: list[Path], tmp_path: Path, step: int) -> None:
+def test_a_file_truncated_anywhere_recovers(source: list[Path], tmp_path: Path, step: int) -> None:
     # Scenarios 10, 56: a partial group is dropped and fetched again, the tail ends at a
     # boundary.
     folder, copy = tmp_path / "relay", tmp_path / "copy"
@@ -372,7 +374,7 @@ def test_renewed_log_is_another_history(source: list[Path], tmp_path: Path) -> N
     check(folder, source, tmp_path)
 
 
-def test_one_writer_only(source: list[Path], tmp_path: Path) -> None:
+def test_a_second_writer_of_a_relay_log_is_refused(source: list[Path], tmp_path: Path) -> None:
     folder = tmp_path / "relay"
     with opened(folder) as relay:
         receive(relay, source[:1])

@@ -35,7 +35,7 @@ def copy(name: str, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded_logs(name: str, tmp_path: Path) -> None:
+def test_the_index_of_a_recorded_log_has_its_transactions(name: str, tmp_path: Path) -> None:
     # Scenario 131: commit times stay the GTID event's, with a payload too.
     expected = json.loads((LOGS / name / "expected.json").read_text())
     index = index_of(LOGS / name, tmp_path)
@@ -52,7 +52,7 @@ def test_recorded_logs(name: str, tmp_path: Path) -> None:
     assert (again.records == records).all() and again.end == index.end
 
 
-def test_flags_and_stamps(tmp_path: Path) -> None:
+def test_records_have_the_flags_of_their_transactions(tmp_path: Path) -> None:
     # Scenario 123: compressed ones are known as such.
     compressed = index_of(LOGS / "compressed", tmp_path / "a").records
     packed = compressed["flags"] & Flag.COMPRESSED > 0
@@ -93,7 +93,7 @@ def test_rollback_to_is_flagged(tmp_path: Path) -> None:
     assert [Kind(k) for k in flagged["kind"]] == [Kind.STATEMENT]
 
 
-def test_base_and_slice(tmp_path: Path) -> None:
+def test_a_base_shifts_positions_and_slices_begin_at_them(tmp_path: Path) -> None:
     log = open_log(str(LOGS / "rotate"))
     plain = build_index(log, str(tmp_path))
     moved = build_index(log, str(tmp_path), 10)
@@ -167,7 +167,7 @@ def first_event(log: RelayLog, number: int) -> int:
     return log.head(number).length
 
 
-def test_tail_reasons(tmp_path: Path) -> None:
+def test_an_incomplete_tail_is_named_with_its_reason(tmp_path: Path) -> None:
     folder = copy("rotate", tmp_path)
     last = folder / "binlog.000003"
     whole = last.read_bytes()
@@ -263,7 +263,7 @@ def test_what_a_receiver_has_published_is_whole(tmp_path: Path) -> None:
     assert (index_of(folder, tmp_path / "j").records == good).all()
 
 
-def test_unknown_events(tmp_path: Path) -> None:
+def test_an_unknown_event_stops_unless_it_is_ignorable(tmp_path: Path) -> None:
     # Scenario 160: with and without the ignorable flag.
     folder = copy("rotate", tmp_path)
     at = first_event(open_log(str(folder)), 3)

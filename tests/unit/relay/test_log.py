@@ -45,7 +45,7 @@ def test_a_lone_file_without_a_number(folder: Path) -> None:
     assert open_log(str(lone)).files[0].number == 1
 
 
-def test_head(folder: Path) -> None:
+def test_a_files_head_names_server_and_previous_gtids(folder: Path) -> None:
     log = open_log(str(folder))
     assert log.server(1).server_version.startswith("9.7")
     assert log.server(1).server_id == 620 and log.server(1).checksum
@@ -74,18 +74,18 @@ def test_relay_log_names_its_source() -> None:
     assert log.source_uuid == open_log(str(LOGS / "rotate")).source_uuid
 
 
-def test_tagged_previous_gtids() -> None:
+def test_previous_gtids_with_tags_are_read() -> None:
     head = open_log(str(LOGS / "tagged")).head(2)
     assert str(head.previous_gtids).endswith(":1-2:first:1-2:second:1")
 
 
-def test_no_logs(tmp_path: Path) -> None:
+def test_a_folder_without_binary_logs_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(LogError, match=r"no binary logs in|does not exist"):
             open_log(str(path))
 
 
-def test_missing_files(folder: Path) -> None:
+def test_a_missing_file_is_named(folder: Path) -> None:
     (folder / "binlog.000002").unlink()
     with pytest.raises(LogError, match=r"binlog.000002 is listed in binlog.index but missing"):
         open_log(str(folder))
@@ -128,7 +128,7 @@ def test_what_is_no_binlog(folder: Path) -> None:
     assert len(names(folder)) == 2
 
 
-def test_head_not_complete(folder: Path) -> None:
+def test_a_head_that_is_cut_is_not_complete(folder: Path) -> None:
     last = folder / "binlog.000003"
     whole = last.read_bytes()
     log = open_log(str(folder))

@@ -126,7 +126,7 @@ def test_records_are_counted_up_to_a_place(log, tmp_path):
         places.count_up_to(records, relay, index, SourcePlace("bin.000002", 4, 1, 1))
 
 
-def test_order_of_places():
+def test_places_of_the_source_are_ordered_by_file_and_position():
     place = SourcePlace("bin.000009", 500, 1, 1)
     for file, position, want in (
         ("bin.000009", 500, True), ("bin.000009", 501, False), ("bin.000008", 900, True),

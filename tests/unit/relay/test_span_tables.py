@@ -36,7 +36,7 @@ def packed(inner: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("begin", [b"BEGIN", b"XA START X'78',X'',1", b"SAVEPOINT `a`"])
-def test_tables(begin: bytes) -> None:
+def test_the_tables_of_a_spans_rows_are_named(begin: bytes) -> None:
     rows = event(EventType.WRITE_ROWS, bytes(40))
     events = query(begin) + table_map() + rows + query(b"XA END X'78',X'',1") + event(38, b"x")
     for part in (events, packed(query(begin, 0) + table_map(0))):

@@ -338,7 +338,7 @@ def test_without_gtids_a_replica_that_fell_back_twice(tmp_path: Path) -> None:
     assert (kinds == Kind.EMPTY).nonzero()[0].tolist() == [6, *range(7, 12)]
 
 
-def test_verify_and_dump(log: Path, tmp_path: Path) -> None:
+def test_verify_and_dump_read_a_split_transaction(log: Path, tmp_path: Path) -> None:
     folder = relayed(log, tmp_path / "relay", [5, 6, 9])
     checks = list(verify_log(open_log(str(folder))))
     assert all(check.ok for check in checks)

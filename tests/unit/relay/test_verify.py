@@ -56,7 +56,7 @@ def test_notes_on_lost_transactions(tmp_path: Path) -> None:
     assert second.note is not None and ":3, which the files before don't hold" in second.note
 
 
-def test_dump_and_list(tmp_path: Path) -> None:
+def test_dump_and_list_show_each_event_and_file(tmp_path: Path) -> None:
     log = open_log(str(LOGS / "kinds"))
     lines = list(dump(log))
     assert [line.type for line in lines[:4]] == [
@@ -84,7 +84,7 @@ def test_dump_of_a_cut_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("corpus", "changes"), CORPORA)
-def test_corpus(corpus: Path, changes: int, tmp_path: Path) -> None:
+def test_a_recorded_corpus_is_verified_whole(corpus: Path, changes: int, tmp_path: Path) -> None:
     log = open_log(str(corpus))
     (check,) = verify_log(log)
     index = build_index(log, str(tmp_path))

@@ -55,7 +55,7 @@ def test_rows_recorded_with_a_proof_are_those_of_today() -> None:
             other.check(recorded, "lake.a")
 
 
-def test_the_key_stays() -> None:
+def test_columns_of_the_key_may_not_change_by_a_rule() -> None:
     check_key_stays(table("id, b"), table("b, id"))
     with pytest.raises(SettingError, match=r"the key \(b, id\) would be \(id\)"):
         check_key_stays(table("id, b"), table("id"))

@@ -43,7 +43,7 @@ def made(values: list[Any], mask: str, kind: pa.DataType | None = None) -> list[
 
 
 @pytest.mark.parametrize("length", [0, 1, 55, 56, 63, 64, 65, 119, 120, 1000])
-def test_hmac(length: int) -> None:
+def test_a_digest_is_pythons_hmac_sha256(length: int) -> None:
     data = random.Random(length).randbytes(length)
     offsets = np.array([0, 0, length], np.int64)
     for key in (b"", b"k" * 64):
@@ -52,7 +52,7 @@ def test_hmac(length: int) -> None:
         assert out[64:] == hmac.new(key, data, hashlib.sha256).hexdigest()
 
 
-def test_masks_of_texts() -> None:
+def test_each_mask_replaces_texts_by_characters() -> None:
     values = ["", "ä", None, "0123456789", "日本語の文字列", "abcd"]
     digests = [None if one is None else hashed(one.encode()) for one in values]
     assert made(values, "sha256:ab") == digests
@@ -64,7 +64,7 @@ def test_masks_of_texts() -> None:
     assert made(values, "null") == [None] * 6
 
 
-def test_masks_of_bytes() -> None:
+def test_each_mask_replaces_bytes_by_bytes() -> None:
     values = [b"", b"\xff\x00\x01", None]
     bytes_ = replace(TEXT, collation=63)
     out = masked(pa.array(values), replace(bytes_, mask="truncate:2"), KEY)

@@ -83,7 +83,7 @@ def test_rules_are_folded_for_a_source_that_folds_names() -> None:
         ({"do_db": ("a",), "ignore_table": ("a.t",)}, "a.t", "ignore_table has a.t"),
     ],
 )
-def test_which_rule_decides(rules: dict[str, Any], table: str, said: str) -> None:
+def test_the_deciding_filter_rule_is_named(rules: dict[str, Any], table: str, said: str) -> None:
     assert ReplicationFilters(**rules).rule(table) == said
 
 

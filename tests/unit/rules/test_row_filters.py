@@ -57,7 +57,7 @@ def test_texts_by_their_columns_collations(table: SourceTable) -> None:
         passing(unknown, "s = 'Ab'", s=values)
 
 
-def test_like_patterns(table: SourceTable) -> None:
+def test_like_matches_as_the_columns_collation_does(table: SourceTable) -> None:
     values = ["ab", "Ab ", "a%", "b", None]
     assert passing(table, "s LIKE 'A_'", s=values) == [True, False, True, False, False]
     assert passing(table, "b LIKE 'A%'", b=values) == [False, True, False, False, False]

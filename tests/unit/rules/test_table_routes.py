@@ -91,7 +91,7 @@ def test_a_table_that_is_called_as_a_displaced_one() -> None:
         routes.check("lake.o@source", "lake.o@source")
 
 
-def test_dots_in_names() -> None:
+def test_routes_match_names_with_dots() -> None:
     routes = TableRoutes((("shop.%", "lake.%"), ("%.x", "lake2.%")))
     assert routes.after("shop.a.b") == "lake.a.b" and routes.before("lake.a.b") == "shop.a.b"
     assert routes.after("a@002eb.x") == "lake2.a.b" and routes.before("lake2.a.b") == "a@002eb.x"

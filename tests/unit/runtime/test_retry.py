@@ -59,7 +59,7 @@ def test_waits_as_mysql_does():
 
 
 @pytest.mark.parametrize("most", [0, 2, 10])
-def test_in_vain(most):
+def test_retries_in_vain_end_with_their_number(most):
     # Scenario 37: exhaustion; attempts are 1 + retries.
     clock, calls = Clock(), []
 

@@ -64,7 +64,7 @@ def test_small_steps_are_no_jump(host):
         assert not host.is_ahead(DAY)
 
 
-def test_this_host():
+def test_this_hosts_clock_is_not_ahead():
     clock = WallClock()
     time.sleep(0.01)  # the real clocks of this host advance
     assert not clock.is_ahead()

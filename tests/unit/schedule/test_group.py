@@ -69,7 +69,7 @@ def test_how_many_stand_before_a_place(position: str | None, count: int) -> None
     assert group().count_before(position) == count
 
 
-def test_its_first_transactions() -> None:
+def test_a_group_cut_short_keeps_its_first_transactions() -> None:
     before, xa = group(slot=4, worker=np.array([0, 1, 0], np.int32)), XaGroup(prepared=(BRANCH,))
     part = before.first(2, xa)
     assert str(part.gtids) == f"{UUID}:5-6" and part.end == RelayPosition(1, 400).packed
@@ -107,7 +107,7 @@ def staged() -> StagedGroup:
     return StagedGroup(group(), [first, second], "/staging/group-1", 1)
 
 
-def test_what_was_staged() -> None:
+def test_a_staged_group_counts_its_changes_by_table() -> None:
     assert staged().tables == ["t.a", "t.b"] and staged().changes == 9
     assert staged().changes_by_table == {"t.a": 8, "t.b": 1}
     assert StagedGroup(group(), []).already == 0
@@ -121,7 +121,7 @@ def test_what_was_staged_of_one_table() -> None:
     assert part.already == 1 and part.group.slot == NO_SLOT
 
 
-def test_shared_out() -> None:
+def test_waves_are_split_among_workers() -> None:
     """Waves are split among workers; what has no rows is the first one's."""
     found = records(4)
     found["kind"][1] = Kind.EMPTY

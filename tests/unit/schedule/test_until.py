@@ -58,7 +58,7 @@ def taken(made: LogWriter, tmp_path: Path, text: str, executed: str = "") -> int
         ("relay:bin.000001:4", "", 0),
     ],
 )
-def test_until(made, tmp_path, text, executed, want):
+def test_each_form_of_until_ends_at_its_transaction(made, tmp_path, text, executed, want):
     # Scenario 12: UNTIL a position, SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS.
     assert taken(made, tmp_path, text, executed) == want
 
@@ -177,7 +177,7 @@ def test_what_a_copy_holds_is_empty_but_for_branches(made, tmp_path):
     assert skip_copied(records, GtidSet()) is records
 
 
-def test_delay(made, tmp_path):
+def test_a_delay_counts_from_the_last_commit(made, tmp_path):
     # Scenario 63: a transaction waits until SOURCE_DELAY is over.
     records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records.copy()
     records["commit_time"] = int((time.time() - 10) * 1e6)

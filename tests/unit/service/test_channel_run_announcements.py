@@ -47,7 +47,7 @@ def test_the_relay_log_is_waited_for(config, capsys):
     assert capsys.readouterr().out == "waiting for 127.0.0.1:1\n"
 
 
-def test_spark_starts(config, tmp_path, capsys, caplog):
+def test_the_start_of_spark_is_announced(config, tmp_path, capsys, caplog):
     log = LogWriter(tmp_path / "relay")
     for number in range(9):
         log.ddl(f"CREATE DATABASE d{number}")

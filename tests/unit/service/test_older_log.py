@@ -59,7 +59,9 @@ def source_of(executed: str, purged: str = "", source: str = SOURCE) -> Callable
         ("1-5", "1-9", "1-8", True),  # what the copy needs is purged: no other log would help
     ],
 )
-def test_older_log(tmp_path: Path, start: str, executed: str, purged: str, stays: bool) -> None:
+def test_a_relay_log_that_can_not_follow_the_copy_is_cleared(
+    tmp_path: Path, start: str, executed: str, purged: str, stays: bool
+) -> None:
     config, relay = config_of(tmp_path), tmp_path / "relay"
     with RelayWriter(relay, 9) as writer:
         fill(writer, tmp_path)

@@ -138,6 +138,6 @@ def test_one_that_cannot_begin_is_noted(started: Started, tmp_path: Path) -> Non
     assert NOTES[-1] and "no more processes" in NOTES[-1].what
 
 
-def test_none_without_hours(started: Started, tmp_path: Path) -> None:
+def test_without_verify_hours_nothing_is_scheduled(started: Started, tmp_path: Path) -> None:
     turned(made(tmp_path, hours=0))
     assert not started.commands and not (tmp_path / "_repl").exists()

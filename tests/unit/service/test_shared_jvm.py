@@ -10,7 +10,7 @@ def config(target: str, workers: int) -> Config:
     return Config().override({"target.path": target, "apply.workers": workers})
 
 
-def test_slots_for_all() -> None:
+def test_the_jvm_has_slots_for_all_channels() -> None:
     local, remote = config("/lake", 2), config("s3://bucket/lake", 3)
     assert SharedJvm([local, remote], None)._master == "local[5]"
     assert SharedJvm([local], "yarn")._master == "yarn"

@@ -36,7 +36,7 @@ _UUID = "11111111-2222-3333-4444-555555555555"
 _FATAL = struct.pack("<BH", 0xFF, 1236) + b"#HY000"
 
 
-def test_requests() -> None:
+def test_requests_of_the_dump_protocol_have_mysqls_bytes() -> None:
     have = GtidSet.parse(f"{_UUID}:1-5")
     data = dump.dump_gtid(7, have)
     code, flags, server_id, name, position, length = struct.unpack_from("<BHIIQI", data)
@@ -67,7 +67,9 @@ def test_requests() -> None:
         ("something new", SourceError, "error log"),
     ],
 )  # fmt: skip
-def test_refusals(text: str, kind: type[SourceError], hint: str) -> None:
+def test_a_sources_refusal_becomes_a_named_error(
+    text: str, kind: type[SourceError], hint: str
+) -> None:
     # Scenarios 108, 109: what the source says, with the remedy.
     found = dump.refusal(_FATAL + text.encode())
     assert type(found) is kind and found.number == 1236
@@ -99,7 +101,7 @@ def test_what_is_temporary_at_any_time_and_never() -> None:
     assert not dump.is_temporary(SecretError("x"), reconnect=False)
 
 
-def test_heartbeats() -> None:
+def test_heartbeats_of_both_versions_are_parsed() -> None:
     # Scenario 96: versions 1 and 2.
     found = dump.parse_heartbeat(heartbeat("binlog.000007", 4711))
     assert (found.file, found.position) == ("binlog.000007", 4711)
@@ -125,7 +127,9 @@ def test_heartbeats_are_not_logged_and_never_run_backwards(tmp_path: Path) -> No
             feed(intake, packets([heartbeat(log.path.name, 4)], sequence=len(events) + 2))
 
 
-def test_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_comes_from_each_of_its_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SECRET", "from env")
     (tmp_path / "file").write_text("from file\nsecond line\n")
     assert password_of(Source(password="plain")) == "plain"
@@ -161,13 +165,13 @@ def test_a_password_file_that_is_no_text(tmp_path: Path) -> None:
     assert "19841984" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_addresses() -> None:
+def test_addresses_are_tried_in_the_configured_order() -> None:
     source = Source(host="a", port=1, socket="/s", hosts=("b:2", "[::1]:3"))
     found = [(one.host, one.port, one.socket) for one in addresses(source)]
     assert found == [("a", 1, "/s"), ("b", 2, ""), ("::1", 3, "")]
 
 
-def test_identity() -> None:
+def test_another_replica_with_our_server_id_is_refused() -> None:
     # Scenario 101: the same server id under another UUID is named.
     rows = [{"Server_Id": 7, "Replica_UUID": "x", "Host": "h"}]
     check_identity(rows, 7, "x")
@@ -176,7 +180,7 @@ def test_identity() -> None:
         check_identity(rows, 7, "y")
 
 
-def test_gtids() -> None:
+def test_purged_and_foreign_gtids_are_refused() -> None:
     # Scenarios 108, 109, 110: what the source has purged, and what it lacks of its own.
     from spark_repl.source.connection import Server
 
@@ -219,7 +223,7 @@ def test_a_receiver_that_starts_waits_for_a_purge(tmp_path: Path) -> None:
     assert found is not None and found.files.numbers == (last,)
 
 
-def test_purge(tmp_path: Path) -> None:
+def test_a_purge_keeps_the_file_that_is_written(tmp_path: Path) -> None:
     # Scenarios 104, 107: up to a file, never the one that is written; a start counts all the same.
     log = LogWriter(tmp_path / "source")
     log.ddl(Table("a").create)

@@ -303,7 +303,7 @@ def test_a_name_that_is_no_text_waits_for_the_first_table_map() -> None:
      ("LONG CHAR VARYING CHARACTER SET latin1", 8), ("LONG CHARACTER VARYING", 255),
      ("LONG ASCII", 8), ("LONG VARBINARY", 63), ("LONG BYTE", 63)],
 )  # fmt: skip
-def test_long_is_mediumtext(kind: str, collation: int) -> None:
+def test_the_type_long_is_mediumtext(kind: str, collation: int) -> None:
     """LONG CHARACTER may go on with VARYING, or with SET."""
     (column,) = columns(f"a {kind}")
     assert (column.type, column.meta, column.collation) == (ColumnType.BLOB, 3, collation)

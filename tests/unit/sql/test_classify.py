@@ -166,7 +166,7 @@ def test_statements_that_change_whole_tables(statement: str, effect: Effect) -> 
 
 
 @pytest.mark.parametrize("statement", NO_EFFECT)
-def test_statements_without_effect(statement: str) -> None:
+def test_statements_without_effect_on_tables_are_classified_so(statement: str) -> None:
     assert classify(statement, "d").effect is Effect.NO_EFFECT, classify(statement, "d").reason
 
 
@@ -273,7 +273,7 @@ def test_create_table_flags_and_start_transaction() -> None:
     assert found.definition is not None
 
 
-def test_defaults_are_followed() -> None:
+def test_alters_of_defaults_are_read() -> None:
     changed = classify(
         "ALTER TABLE t ALTER COLUMN `a B` SET DEFAULT -7, ALTER c SET DEFAULT 'x, y', FORCE", "d"
     )

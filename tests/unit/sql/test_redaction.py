@@ -101,7 +101,7 @@ def test_only_the_secret_literal_of_a_statement_is_hidden() -> None:
         ("CREATE FULLTEXT INDEX i ON t (a)", True), ("SET PASSWORD = ?", False), ("CREATE", False),
     ],
 )  # fmt: skip
-def test_statements_about_tables(statement: str, is_one: bool) -> None:
+def test_statements_about_tables_are_recognised(statement: str, is_one: bool) -> None:
     assert is_about_tables(statement) is is_one
 
 
@@ -133,7 +133,7 @@ def test_names_in_double_quotes() -> None:
         ("VARCHAR(9) AS (CONCAT(x'1985z')) STORED", "a literal is no number"),
     ],
 )
-def test_reasons(clause: str, reason: str) -> None:
+def test_reasons_of_unknown_values_contain_no_literal(clause: str, reason: str) -> None:
     """Why it is not known what a new column holds."""
     made = "CREATE TABLE x (i INT PRIMARY KEY, da DATE, tm TIME, b BLOB, j JSON)"
     session = Session("g", sql_mode=1 << 22, time_zone="SYSTEM")

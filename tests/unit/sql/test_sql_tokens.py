@@ -51,7 +51,9 @@ def words(statement: str) -> list[str]:
         ("(-é$)", 0, [(SYMBOL, "("), (SYMBOL, "-"), (WORD, "É$"), (SYMBOL, ")")]),
     ],
 )  # fmt: skip
-def test_quotes_and_numbers(statement: str, sql_mode: int, want: list[tuple[str, str]]) -> None:
+def test_quoted_names_strings_and_numbers_are_read_as_the_server_does(
+    statement: str, sql_mode: int, want: list[tuple[str, str]]
+) -> None:
     assert read(statement, sql_mode) == want
 
 
@@ -77,7 +79,7 @@ def test_quotes_and_numbers(statement: str, sql_mode: int, want: list[tuple[str,
         ("a */ b", "a * / b"),
     ],
 )
-def test_comments(statement: str, want: str) -> None:
+def test_comments_are_skipped_as_the_server_does(statement: str, want: str) -> None:
     assert words(statement) == want.split()
 
 
@@ -93,7 +95,7 @@ def cursor(statement: str) -> Cursor:
     return Cursor(tokens(statement))
 
 
-def test_names_of_tables() -> None:
+def test_a_cursor_reads_names_of_tables() -> None:
     assert cursor("t").table("d") == "d.t"
     assert cursor("e . t").table("d") == cursor("`e`.`t`").table("") == "e.t"
     assert cursor(".t").table("d") == "d.t"
@@ -106,7 +108,7 @@ def test_names_of_tables() -> None:
         cursor("t").table("")
 
 
-def test_numbers_and_strings() -> None:
+def test_a_cursor_reads_numbers_and_strings() -> None:
     assert cursor("7").number() == 7
     for wrong in ("7.5", "'7'", "9" * 19, "a"):
         with pytest.raises(StatementError, match="a number expected"):
@@ -119,7 +121,7 @@ def test_numbers_and_strings() -> None:
             cursor(wrong).string()
 
 
-def test_words_and_marks() -> None:
+def test_a_cursor_reads_words_and_parentheses() -> None:
     found = cursor("IF NOT `EXISTS` (a, (b, c), d) e , f")
     assert not found.phrase("IF NOT EXISTS") and found.phrase("IF NOT")
     assert not found.at("EXISTS") and found.word("EXISTS") == ""

@@ -78,7 +78,7 @@ def test_sums_of_a_key_with_several_rows() -> None:
     assert (found.count.tolist(), found.total.tolist()) == ([0, 2, 1], [0, 1, 3])
 
 
-def test_files_of_digests(tmp_path: Path) -> None:
+def test_digests_round_trip_through_a_file(tmp_path: Path) -> None:
     for rows in (0, 3):
         made = np.arange(2 * rows, dtype=np.uint64).reshape(2, rows)
         save(str(tmp_path / "one.npy"), made)

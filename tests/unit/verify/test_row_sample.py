@@ -44,7 +44,7 @@ def test_windows_stay_where_they_are() -> None:
     ],
     ids=str,
 )
-def test_rows_of_windows(values: pa.Array) -> None:
+def test_a_sample_of_windows_holds_their_rows(values: pa.Array) -> None:
     sample = SampledRows.from_json(SampledRows(0, ((-7, -7), (3, 5), (9, 2**63 - 1))).to_json())
     if pa.types.is_decimal(values.type):
         sample = SampledRows(0, ((3, 5), (9, 2**64 - 1)))

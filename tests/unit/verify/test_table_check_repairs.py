@@ -72,7 +72,9 @@ def test_keys_and_where_they_are() -> None:
     assert repairs_of(one).wheres == RANGES  # type: ignore[union-attr]
 
 
-def test_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_without_key_or_with_many_differences_is_copied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bag = check("CREATE TABLE t.a (v INT, b INT, c INT)")
     assert repairs_of(bag) == "it has no key"
     one = check()

@@ -34,7 +34,7 @@ def says(tmp_path: Path, control: Control, error: Exception | None) -> None:
     ApplierStatus(Layout(str(tmp_path)).status, Config(), control.epoch).stopped(error)
 
 
-def test_nothing_is_missing(tmp_path: Path, control: Control) -> None:
+def test_a_verify_waits_for_nothing_if_nothing_is_missing(tmp_path: Path, control: Control) -> None:
     control.release()
     wait(tmp_path, control).for_cut(GtidSet)
     wait(tmp_path, control).for_source(GtidSet)

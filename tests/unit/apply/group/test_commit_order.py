@@ -43,7 +43,7 @@ def test_slots_pass_in_order_of_dispatch():
     assert passed == slots
 
 
-def test_waiting_is_reported():
+def test_a_group_that_waits_for_its_turn_is_reported():
     # Scenario 18: a later transaction is blocked until the earlier one commits; the state shows.
     said: list[tuple[int, bool]] = []
     order = CommitOrder(lambda *found: said.append(found))

@@ -249,7 +249,7 @@ def test_nothing_enters_behind_what_could_not_be_read():
         lanes.enter(staged(group(1), "a"))
 
 
-def test_of_table():
+def test_a_tables_part_of_a_group_keeps_the_slot():
     found = staged(group(3), "a", "b").of_table("b")
     assert found.tables == ["b"] and found.group.slot == 3 and found.folder is None
     assert [list(part.changes) for part in found.by_worker] == [["b"]]

@@ -76,7 +76,9 @@ class Opened:
         (lambda o: setattr(o, "rows", replace(o.rows, definition=OTHER)), "other columns", True),
     ],
 )  # fmt: skip
-def test_refused(change: Any, why: str, again: bool) -> None:
+def test_rows_read_for_a_repair_are_refused_with_a_reason(
+    change: Any, why: str, again: bool
+) -> None:
     opened = Opened()
     change(opened)
     error = opened.refused()

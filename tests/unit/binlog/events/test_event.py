@@ -53,7 +53,7 @@ def query_body() -> bytes:
     return struct.pack("<IIBHH", 8, 1, 2, 0, len(status)) + status + b"db\0SELECT 1"
 
 
-def test_small_events() -> None:
+def test_small_events_are_parsed_to_their_fields() -> None:
     query = ev.parse_query(query_body())
     assert (query.thread_id, query.database, query.text) == (8, "db", "SELECT 1")
     assert query.status == bytes(5)
@@ -71,7 +71,7 @@ def format_description(version: bytes = b"9.7.4", *, checksum: int = 1) -> bytes
     return struct.pack("<IBIIIH", 1, 15, 620, 19 + len(body), 0, 1) + body
 
 
-def test_format_description() -> None:
+def test_a_format_description_names_server_and_checksum() -> None:
     found = ev.parse_format_description(format_description())
     assert (found.server_version, found.checksum, found.server_id) == ("9.7.4", True, 620)
     assert found.in_use and not found.is_mariadb and not found.is_relay_log
@@ -99,7 +99,7 @@ def test_cut_events_say_so(parse: Callable[[bytes], object], body: bytes, shorte
             parse(body[:cut])
 
 
-def test_header() -> None:
+def test_a_header_names_type_length_and_flags() -> None:
     header = ev.parse_header(format_description())
     assert (header.name, header.length, header.flags) == ("FORMAT_DESCRIPTION", 122, 1)
     with pytest.raises(LogError):

@@ -67,7 +67,7 @@ def test_text_that_is_none_makes_no_definition() -> None:
 @pytest.mark.parametrize(
     ("mode", "literal"), [(0, "a\\'b"), (NO_BACKSLASH_ESCAPES, "a\\\\''b"), (ANSI_QUOTES, "a\\'b")]
 )
-def test_backslashes(mode: int, literal: str) -> None:
+def test_backslashes_in_literals_follow_the_sql_mode(mode: int, literal: str) -> None:
     found = query(f"CREATE TABLE t (e enum('{literal}', 'c'))".encode(), 255, mode)
     made = classify(found.text, "d", found.sql_mode).definition
     assert made is not None
@@ -75,7 +75,7 @@ def test_backslashes(mode: int, literal: str) -> None:
     assert made.columns[0].literals == (want, "c")
 
 
-def test_double_quotes() -> None:
+def test_double_quotes_are_names_only_under_ansi_quotes() -> None:
     """Names under ANSI_QUOTES, where a backslash is a letter of them; else strings."""
     statement = b'CREATE TABLE "t\\" ("a""b" int DEFAULT \'1\', KEY "k\\" ("a""b"))'
     found = query(statement, 255, ANSI_QUOTES)

@@ -87,7 +87,7 @@ def test_a_damaged_document_is_named(document: str, why: str) -> None:
         texts(b"\x04\x00", bytes.fromhex(document))
 
 
-def test_depth_is_bounded() -> None:
+def test_a_document_of_more_than_100_levels_is_refused() -> None:
     document = b"\x05\x01\x00"
     for level in range(101):
         document = (

@@ -134,7 +134,7 @@ def packed_decimal(digits: str) -> bytes:
      ("-1000000000000000000", 10), ("0.00", 8), ("0012.3", 8),
      ("9" * 38, 10), ("-" + "9" * 20 + "." + "9" * 18, 10), ("0." + "0" * 29 + "1", 10)],
 )  # fmt: skip
-def test_decimals(digits: str, basic: int) -> None:
+def test_decimals_keep_digits_and_scale_as_variants(digits: str, basic: int) -> None:
     (found,) = encoded(packed_decimal(digits))
     assert found is not None and found[0][0] >> 2 == basic
     assert found[0][1] == len(digits.partition(".")[2]), "the scale is kept"
@@ -146,7 +146,7 @@ def test_a_decimal_of_more_digits_is_text() -> None:
         assert value(packed_decimal(digits)) == digits
 
 
-def test_dates_and_times() -> None:
+def test_dates_and_times_become_variants_and_times_text() -> None:
     assert value(opaque(10, moment(2015, 1, 15))) == datetime.date(2015, 1, 15)
     assert value(opaque(10, moment(1, 1, 1))) == datetime.date(1, 1, 1)
     whole = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
@@ -203,14 +203,14 @@ def test_empty_containers_inside_of_others() -> None:
     assert text(b"\x00\x00\x00\x04\x00") == {} and text(b"\x02\x00\x00\x04\x00") == []
 
 
-def test_wide_offsets() -> None:
+def test_offsets_of_one_to_four_bytes_are_written() -> None:
     """Of 1, 2, 3 and 4 bytes."""
     for size in (10, 100, 10000, 4 << 20):
         document = [{"k": "x" * size, "l": 1}] * 5
         assert text(item(document)) == document
 
 
-def test_depth() -> None:
+def test_a_variant_of_more_than_100_levels_is_refused() -> None:
     document: Any = 1
     for level in range(100):
         document = [document] if level % 2 else {"k": document, "a": level}

@@ -25,7 +25,7 @@ def test_every_length_and_place(way: Any) -> None:
         assert int(found) ^ 0xFFFFFFFF == want, (length, start)
 
 
-def test_continued_in_pieces() -> None:
+def test_a_crc_continued_in_pieces_is_that_of_the_whole() -> None:
     data = np.frombuffer(bytes(range(256)) * 4, np.uint8)
     found: Any = 0
     for start, end in ((0, 3), (3, 100), (100, 100), (100, 1024)):

@@ -37,7 +37,7 @@ def copied(data: Any, at: int, length: int, out: Any, to: int) -> None:
 
 
 @given(st.binary(min_size=8, max_size=40), st.data())
-def test_integers_from_anywhere(data: bytes, drawn: Any) -> None:
+def test_integers_are_loaded_from_unaligned_places(data: bytes, drawn: Any) -> None:
     for width in (1, 2, 3, 4, 8):
         at = drawn.draw(st.integers(0, len(data) - width))
         expected = int.from_bytes(data[at : at + width], "little", signed=width == 8)
@@ -45,7 +45,7 @@ def test_integers_from_anywhere(data: bytes, drawn: Any) -> None:
 
 
 @given(st.binary(max_size=30), st.integers(0, 30))
-def test_same(data: bytes, other: int) -> None:
+def test_same_compares_bytes_at_any_places(data: bytes, other: int) -> None:
     twice = data + b"\xff" + data
     assert same(frozen(twice), 0, len(data) + 1, len(data))
     if other < len(data):
@@ -56,7 +56,7 @@ def test_same(data: bytes, other: int) -> None:
 
 
 @given(st.binary(min_size=1, max_size=300), st.data())
-def test_copies(data: bytes, drawn: Any) -> None:
+def test_copied_writes_only_the_bytes_asked_for(data: bytes, drawn: Any) -> None:
     at = drawn.draw(st.integers(0, len(data)))
     length = drawn.draw(st.integers(0, len(data) - at))
     out = np.full(len(data) + 9, 7, np.uint8)

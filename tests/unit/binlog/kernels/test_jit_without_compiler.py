@@ -82,7 +82,9 @@ def compiled() -> str:
 @pytest.mark.parametrize(
     ("kind", "environment"), [("no numba", {}), ("no jit", {"NUMBA_DISABLE_JIT": "1"})]
 )
-def test_same_answers(kind: str, environment: dict[str, str]) -> None:
+def test_kernels_run_as_python_give_the_compiled_answers(
+    kind: str, environment: dict[str, str]
+) -> None:
     assert run(kind, **environment) == compiled()
 
 
@@ -155,7 +157,7 @@ def test_everything_can_be_imported(no_numba: dict[str, str]) -> None:
     python(no_numba, "-c", _IMPORTS.replace("COMPILED", repr(_COMPILED)))
 
 
-def test_the_command_line(no_numba: dict[str, str]) -> None:
+def test_the_command_line_works_without_numba(no_numba: dict[str, str]) -> None:
     assert "apply" in python(no_numba, "-m", "spark_repl", "--help")
     log = str(FIXTURES / "logs" / "kinds")
     shown = [

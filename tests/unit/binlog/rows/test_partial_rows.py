@@ -70,7 +70,7 @@ def test_column_by_column_the_rows_are_the_servers(
 _WIDE = {1: "7", 2: "d'd", 5: "1.500", 6: "x", 9: "05", 10: "2020-01-02 03:04:00.00"}
 
 
-def test_diffs_are_used(tables: dict[str, PartialImages]) -> None:
+def test_the_recorded_log_has_json_diffs(tables: dict[str, PartialImages]) -> None:
     # Scenarios 132, 141: the log has PARTIAL_UPDATE_ROWS events.
     _, diffs = tables["images.wide"].presence(np.arange(len(tables["images.wide"].flags)))
     assert diffs.null_count < len(diffs)
@@ -132,7 +132,7 @@ INT7, TEXT = b"\x05\x07\x00", b"\x0c\x02\xc3\xa9"
         ("[" + "9" * 5000 + ", 1]", diff(2, "$[1]"), "[" + "9" * 5000 + "]"),
     ],
 )
-def test_json_diffs(document: str, data: bytes, want: str) -> None:
+def test_json_diffs_are_applied_to_a_document(document: str, data: bytes, want: str) -> None:
     # Scenarios 132, 133: each operation, and several in order.
     assert apply_diffs([document], [data], "j", "t.t") == [want]
 

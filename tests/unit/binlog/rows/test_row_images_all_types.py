@@ -61,7 +61,7 @@ def test_values_are_the_servers(name: str, tables: dict[str, RowImages]) -> None
     assert sorted(got, key=repr) == sorted(want, key=repr)
 
 
-def test_zero_dates(tables: dict[str, RowImages]) -> None:
+def test_zero_dates_stop_or_become_null_and_are_counted(tables: dict[str, RowImages]) -> None:
     images = tables["types.zero_dates"]
     with pytest.raises(DecodeError, match="column d: 4 zero or partial dates, the first 0000-"):
         images.decode(np.arange(5))
@@ -90,7 +90,7 @@ def test_columns_are_located_in_strips(
             assert tables[name].decode(entries).equals(whole)
 
 
-def test_definitions_round_trip(tables: dict[str, RowImages]) -> None:
+def test_recorded_definitions_round_trip_through_json(tables: dict[str, RowImages]) -> None:
     # Scenarios 143, 148, 150: key, visibility; a hidden index's column is not in the log.
     for images in tables.values():
         definition = images.definition
@@ -101,7 +101,7 @@ def test_definitions_round_trip(tables: dict[str, RowImages]) -> None:
     assert len(tables["types.generated"].definition.columns) == 5
 
 
-def test_flags_and_order(tables: dict[str, RowImages]) -> None:
+def test_images_have_their_flags_in_the_order_of_the_log(tables: dict[str, RowImages]) -> None:
     compound = tables["types.compound"]
     assert compound.flags.tolist() == [2, 2, 2, 3, 3, 3, 1, 10, 1, 10, 1]
     assert compound.changes == 9
@@ -119,7 +119,7 @@ def test_decode_of_some_entries_in_any_order(tables: dict[str, RowImages]) -> No
     assert images.decode(np.array([], np.int64)).num_rows == 0
 
 
-def test_compressed_transaction() -> None:
+def test_a_compressed_transactions_rows_are_decoded() -> None:
     # Scenario 123: the rows in a payload are the server's.
     (events,) = payloads((FOLDER / "binlog.000001").read_bytes())
     span = np.array([0]), np.array([len(events)]), np.array([0])

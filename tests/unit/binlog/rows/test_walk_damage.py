@@ -157,7 +157,7 @@ def test_random_damage_without_checksums() -> None:
     assert refused > 50
 
 
-def test_cut_table_maps() -> None:
+def test_a_table_map_cut_anywhere_is_a_decode_error() -> None:
     # Scenario 143: optional metadata cut anywhere.
     whole = small_table()
     assert parse_table_map(whole).primary_key == (0,)
@@ -193,7 +193,7 @@ def test_which_document_is_a_diff() -> None:
         assert (row["a"], row["b"]) == want
 
 
-def test_payload() -> None:
+def test_a_damaged_compressed_payload_is_a_decode_error() -> None:
     events = b"x" * 1000
     packed = zstandard.compress(events)
 

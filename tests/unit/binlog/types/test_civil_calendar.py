@@ -34,7 +34,7 @@ def test_dates_are_those_of_the_calendar(year):
 
 
 @pytest.mark.parametrize("year", _YEARS)
-def test_days_since_1970(year):
+def test_days_since_1970_are_those_of_pythons_calendar(year):
     first = date(1970, 1, 1).toordinal()
     for month in range(1, 13):
         for day in (1, 28):

@@ -51,7 +51,7 @@ def test_a_half_that_is_zero_carries(sign, power):
 
 
 @given(st.lists(st.integers(-(10**38) + 1, 10**38 - 1), min_size=1, max_size=20))
-def test_any_number(numbers):
+def test_any_decimal_of_38_digits_is_decoded(numbers):
     assert decoded(numbers, 38) == [Decimal(number) for number in numbers]
 
 

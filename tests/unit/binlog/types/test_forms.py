@@ -124,7 +124,7 @@ def test_what_no_server_writes_is_an_error(kind: ColumnType, raw: bytes) -> None
         decode_column(_column(kind), _values(raw, None), Forms("string"))
 
 
-def test_old_formats() -> None:
+def test_temporal_values_in_the_format_before_5_6_are_decoded() -> None:
     moments = _values((20240231235958).to_bytes(8, "little"), None, bytes(8))
     found, _ = decode_column(_column(ColumnType.DATETIME_OLD), moments, Forms("string"))
     assert found.to_pylist() == ["2024-02-31 23:59:58", None, "0000-00-00 00:00:00"]
@@ -165,7 +165,9 @@ def test_the_first_copy_gives_the_same() -> None:
         (ColumnType.DATE, 0, "'2024-02-30", DecodeError),
     ],
 )
-def test_defaults(kind: ColumnType, digits: int, default: str, value: Any) -> None:
+def test_defaults_of_dates_are_read_in_the_columns_form(
+    kind: ColumnType, digits: int, default: str, value: Any
+) -> None:
     column = replace(_column(kind, digits), default=default)
     if value is DecodeError:
         with pytest.raises(DecodeError, match="is not understood"):

@@ -81,7 +81,7 @@ def test_what_the_server_converts_to_a_question_mark(charset: str, data: bytes) 
 
 
 @pytest.mark.parametrize("kind", [ColumnType.ENUM, ColumnType.SET])
-def test_members(kind: ColumnType) -> None:
+def test_enum_and_set_literals_that_are_no_text_are_replaced_or_refused(kind: ColumnType) -> None:
     column = Column("c", kind, 1, True, literals=("a\ufffd", "b"))
     faulty, fine = values(b"\2", None, b"\1"), values(b"\2", None)
     array, replaced = decode_column(column, faulty, REPLACE)

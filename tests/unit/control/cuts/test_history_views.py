@@ -68,7 +68,7 @@ def test_at_a_place_of_the_log(position: int, names: list[str]) -> None:
     assert current(history_condition(position=position)) == names
 
 
-def test_at_a_moment() -> None:
+def test_a_history_condition_names_one_moment() -> None:
     said = history_condition(time=datetime(2026, 5, 1, 12))
     assert "_valid_from_time <= TIMESTAMP '2026-05-01 12:00:00.000000+00:00'" in said
     with pytest.raises(ConfigError, match="one of"):

@@ -137,7 +137,7 @@ def test_two_beside_it_take_one_name_at_that_moment(tmp_path: Path) -> None:
     assert noted_names(first) == {"t.a": "us"}
 
 
-def test_many_at_once(tmp_path: Path) -> None:
+def test_of_many_claims_at_once_one_channel_gets_each_name(tmp_path: Path) -> None:
     """Each name becomes one channel's, and each that asked for it hears whose."""
     started = {channel: begun(tmp_path, channel) for channel in ("eu", "us", "asia")}
     wanted = [f"t.n{number}" for number in range(6)]
@@ -200,7 +200,7 @@ def test_a_note_that_was_lost_is_written_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("copies", ["eu", "us"])
-def test_copies(tmp_path: Path, copies: str) -> None:
+def test_a_copy_is_refused_if_another_channel_has_its_tables(tmp_path: Path, copies: str) -> None:
     """A copy whose tables another channel has is not begun; one that is notes its own."""
     started = {channel: begun(tmp_path, channel) for channel in ("eu", "us")}
     control, _ = started[copies]
@@ -255,7 +255,7 @@ def test_where_each_has_its_own(tmp_path: Path) -> None:
     assert [one.name for one in channels(str(tmp_path))] == ["eu"]
 
 
-def test_readers_name_one(tmp_path: Path) -> None:
+def test_readers_must_name_one_of_several_channels(tmp_path: Path) -> None:
     begun(tmp_path, "eu")
     assert channel_at(str(tmp_path)).name == "eu"
     begun(tmp_path, "us")[1].claim(["t.a"])

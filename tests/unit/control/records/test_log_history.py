@@ -218,7 +218,7 @@ def test_what_was_left_out_by_hand_need_not_be_in_another_log(log):
     assert continued(log, renewed(log), last, skip=left_out)
 
 
-def test_another_servers_log(log, tmp_path):
+def test_another_servers_log_is_refused(log, tmp_path):
     with pytest.raises(HistoryError, match=f"another server: the target has {gtids('4')}"):
         continued(log, renewed(log), cut(9, "1-4"))
     other = filled(LogWriter(tmp_path / "other", source=OTHER, server_id=9))

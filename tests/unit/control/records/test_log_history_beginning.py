@@ -35,7 +35,7 @@ def log(tmp_path: Path) -> LogWriter:
 
 
 @pytest.mark.parametrize("anonymous", [False, True])
-def test_a_whole_history(log: LogWriter, anonymous: bool) -> None:
+def test_an_empty_target_takes_a_log_of_the_whole_history(log: LogWriter, anonymous: bool) -> None:
     log.anonymous = anonymous
     log.ddl("CREATE DATABASE t")
     log.rotate()

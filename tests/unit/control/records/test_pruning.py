@@ -134,7 +134,7 @@ def test_tables_that_were_reset(control: Control, layout: Layout) -> None:
     assert details(control, "given")[-1]["paths"] == {"t/a": 1, "t/b": 1}
 
 
-def test_tables_of_tools(control: Control, layout: Layout) -> None:
+def test_rows_of_tools_tables_that_ended_are_pruned(control: Control, layout: Layout) -> None:
     left = SchemaToolTables(control)
     left.put(SchemaToolTable("t._a_gho", "t.a"), cut(1))
     left.put(SchemaToolTable("t._a_gho", "t.a", copy=True), cut(2))
@@ -152,7 +152,9 @@ def test_tables_of_tools(control: Control, layout: Layout) -> None:
     assert len(control.rows("left_out")) == 2
 
 
-def test_files_of_logs(control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprints_of_old_log_files_are_pruned(
+    control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pruning, "_FILES", 3)
     monkeypatch.setattr(pruning, "_LOGS", 1)
     for number in range(1, 9):

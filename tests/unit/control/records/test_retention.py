@@ -242,7 +242,7 @@ def test_a_cut_in_its_last_minutes(
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1st", "latest", "latest:1-2", "x" * 65])
-def test_names_of_pins(control: Control, name: str) -> None:
+def test_pins_with_other_names_are_refused(control: Control, name: str) -> None:
     publish(control, 0)
     with pytest.raises(ConfigError, match="no name of a cut"):
         pin(Control(control.path), control.cuts()[0], name)

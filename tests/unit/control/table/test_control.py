@@ -283,7 +283,7 @@ def test_pruning_where_commits_are_few(control, monkeypatch):
     assert len([name for name in log if "checkpoint.parquet" in name]) < 3
 
 
-def test_pruning_is_fenced(control, monkeypatch):
+def test_a_former_owner_can_not_prune(control, monkeypatch):
     monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
     control.publish(CUT)
     second = Control(control.path)

@@ -65,7 +65,7 @@ def same(reader: Control) -> bool:
     )
 
 
-def test_what_was_appended(control: Control, reader: Reader) -> None:
+def test_a_reader_reads_only_appended_rows(control: Control, reader: Reader) -> None:
     """By the owner, several rows in one commit, and by others beside it."""
     control.publish(replace(CUT, position=9), later=True)
     control.publish(replace(CUT, position=8))

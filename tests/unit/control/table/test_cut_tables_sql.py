@@ -49,7 +49,7 @@ def cuts(tmp_path: Path) -> tuple[str, list[Cut]]:
 
 
 @pytest.mark.parametrize("engine", [by_duckdb, by_duckdb_delta, by_data_fusion])
-def test_the_newest_cut(cuts: tuple[str, list[Cut]], engine: Engine) -> None:
+def test_sql_reads_the_newest_cut(cuts: tuple[str, list[Cut]], engine: Engine) -> None:
     control, published = cuts
     assert engine(control, QUERY) == expected(published[-1])
 

@@ -247,7 +247,7 @@ def test_a_folder_is_handed_on(tmp_path: Path, inherit: bool) -> None:
     assert names(tmp_path) == ["5", "9"]
 
 
-def test_the_first_folder(tmp_path: Path) -> None:
+def test_the_first_owner_inherits_no_folder(tmp_path: Path) -> None:
     succeed(str(tmp_path / "state" / "1"), inherit=True)
     assert names(tmp_path / "state") == ["1"]
 

@@ -38,7 +38,7 @@ def cut(position: int, path: str = "t/a", **counts: int) -> Cut:
                counts=counts)  # fmt: skip
 
 
-def test_a_quarantine_ends(control: Control) -> None:
+def test_a_quarantine_ends_though_its_beginning_has_a_later_clock(control: Control) -> None:
     begun = Quarantine("7", "t.a", "t/a", 5, "why")
     fields = {k: v for k, v in asdict(begun).items() if k not in ("at", "asked", "failed", "ended")}
     ahead(control, "quarantine", json.dumps({**fields, "action": "begin"}), 5)

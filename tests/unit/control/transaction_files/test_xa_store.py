@@ -159,7 +159,7 @@ def test_a_start_removes_what_no_cut_names(store: XaStore, branch: Branch) -> No
     assert later.exists()
 
 
-def test_branches_by_xid(branch: Branch) -> None:
+def test_branches_are_kept_by_xid_in_the_order_of_positions(branch: Branch) -> None:
     found = Branches([replace(branch, position=9, xid=Xid(1, b"two", b"")), branch])
     assert [one.position for one in found] == [7, 9] and len(found) == 2
     assert branch.xid in found and Xid(2, b"one", b"") not in found

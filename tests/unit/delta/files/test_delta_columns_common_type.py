@@ -62,5 +62,7 @@ def test_every_value_comes_back(one: pa.DataType, other: pa.DataType) -> None:
         ({"type": "struct", "fields": []}, "string", None),
     ],
 )
-def test_the_narrowest(one: Any, other: Any, both: str | None) -> None:
+def test_the_common_type_is_the_narrowest_that_holds_both(
+    one: Any, other: Any, both: str | None
+) -> None:
     assert common_type(one, other) == both

@@ -86,7 +86,7 @@ def test_what_a_table_is_not_partitioned_by(columns: tuple[str, ...], said: str)
     assert found.value.table == "d.t"
 
 
-def test_configuration() -> None:
+def test_partition_by_is_parsed_and_malformed_entries_are_refused() -> None:
     target = Config().override({"target.partition_by": ["s.a(day)", "s.b(x, y z)"]}).target
     assert target.partitions() == {"s.a": ("day",), "s.b": ("x", "y z")}
     for wrong in (

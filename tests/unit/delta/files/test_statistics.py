@@ -22,7 +22,7 @@ def of(array: pa.Array) -> dict[str, object]:
     }
 
 
-def test_types():
+def test_each_type_has_bounds_or_only_nulls():
     moments = pa.array([-1, 1_700_000_000_123_456, None])
     cases = [
         (pa.array([3, None, -7]), -7, 3, 1),
@@ -78,7 +78,7 @@ def test_cut_texts_bound_all(texts):
     assert all(low <= text.encode() <= high for text in texts)
 
 
-def test_loosened_keeps_digits():
+def test_loosened_statistics_keep_their_digits():
     def loose(text: str) -> str:
         return loosened("", {"path": "x", "stats": text})
 

@@ -98,7 +98,7 @@ def test_what_young_versions_stand_on_stays(folder: str) -> None:
     assert clean(folder) == 0
 
 
-def test_promised_versions_stay(folder: str) -> None:
+def test_promised_versions_stay_readable_after_a_clean_up(folder: str) -> None:
     assert clean(folder, 0, 3, 7, 11, 15, 27) == 8
     assert readable(folder) == [0, 3, 7, 11, *range(12, NEWEST + 1)]
     assert names(folder, "checkpoint.parquet") == [0, 3, 7, 11, 12, 24]
@@ -280,7 +280,9 @@ def test_nothing_stands_on_a_checkpoint_that_is_not_whole(folder: str, left: byt
 
 
 @pytest.mark.parametrize("after", range(0, 24, 5))
-def test_cut_off_anywhere(folder: str, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+def test_promised_versions_stay_readable_if_a_clean_up_is_killed(
+    folder: str, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
     """Whatever was removed before it ended: promised versions are whole, and the next one ends
     it."""
     left = [after]

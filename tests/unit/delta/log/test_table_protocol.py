@@ -34,7 +34,7 @@ def metadata(properties: dict[str, str], kind: Any = "integer") -> dict[str, Any
         ({}, {"type": "struct", "fields": [{**INTEGER, "type": "variant"}]}, {"variantType"}),
     ],
 )
-def test_what_metadata_needs(properties, kind, needed):
+def test_metadata_needs_the_features_of_its_types_and_properties(properties, kind, needed):
     assert needed_by(metadata(properties, kind)) == needed
 
 

@@ -34,7 +34,7 @@ def refused(snapshot: Snapshot) -> str:
     return found.value.message.partition(": ")[2]
 
 
-def test_honoured():
+def test_features_that_writers_honour_are_accepted():
     check(table())
     check(table(*HONOURED))
     check(table(delta_appendOnly="false"))
@@ -45,7 +45,7 @@ def test_honoured():
     ["icebergCompatV1", "icebergCompatV2", "icebergWriterCompatV1",
      "collations-preview", "not-yet-thought-of"],
 )  # fmt: skip
-def test_refused_by_name(feature):
+def test_features_that_writers_do_not_honour_are_refused_by_name(feature):
     assert refused(table("deletionVectors", feature)) == feature
 
 

@@ -70,7 +70,7 @@ def test_the_working_state_of_each_store_is_its_own(monkeypatch, tmp_path):
     assert len({Layout(target).state for target in targets}) == 3
 
 
-def test_control_table_fences(target):
+def test_the_control_table_fences_on_azure_and_gcs(target):
     check_fences(target)
 
 

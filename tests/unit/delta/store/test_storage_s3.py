@@ -105,7 +105,7 @@ def test_what_cannot_be_a_target_is_refused_by_name(path):
     assert found.value.file == path and found.value.hint
 
 
-def test_where_things_lie(target, tmp_path):
+def test_a_target_on_s3_keeps_its_working_state_on_disk(target, tmp_path):
     layout = Layout(target)
     assert layout.control == f"{target}/_repl/control" and layout.xa == f"{target}/_repl/xa"
     mine = f"{tmp_path}/cache/state/{target.removeprefix('s3a://')}"
@@ -150,7 +150,7 @@ def test_data_files_and_their_key_index(target, tmp_path):
     assert not storage.names(target) and storage.names(f"{target}@2") == [beside["path"]]
 
 
-def test_deletion_vectors(target):
+def test_deletion_vectors_round_trip_on_s3(target):
     marks = [BitMap([1, 7]), BitMap(range(100_000))]
     found = deletion_vector.write(target, marks)
     assert [deletion_vector.read(target, one) for one in found] == marks
@@ -159,11 +159,11 @@ def test_deletion_vectors(target):
     assert deletion_vector.read("/nowhere", elsewhere) == marks[0]
 
 
-def test_control_table_fences(target):
+def test_the_control_table_fences_on_s3(target):
     check_fences(target)
 
 
-def test_two_channels(target, tmp_path):
+def test_two_channels_share_a_target_on_s3(target, tmp_path):
     us, other = "99999999-2222-3333-4444-555555555555", Table("a", database="u")
     logs = [LogWriter(tmp_path / "eu"), LogWriter(tmp_path / "us", source=us, server_id=2)]
     for log, table in zip(logs, (Table("a"), other), strict=True):

@@ -166,7 +166,7 @@ def test_a_rename_in_one_shard_adds_a_column() -> None:
     assert names(last) == ["id", "shop", "u"]
 
 
-def test_names_that_swap() -> None:
+def test_columns_that_swap_names_need_new_files() -> None:
     one = shard(1, "id INT, v INT, u INT")
     snapshot, had = of(one), ["id", "v", "u", "shop"]
     other = shard(1, "id INT, u INT, v INT")
