@@ -103,8 +103,9 @@ class Control(ControlRows):
         """
         storage.check_bucket(self.path)
         seen = self._seen = ControlLog.newest(self.path) or self._create()
+        self._read = self._snapshot_of(seen)
         # Each commit since the last pruning is a file: a start is no reason to prune.
-        self._pruned = seen.version - len(seen.file_paths())
+        self._pruned = seen.version - len(seen.files)
         owner = self.owner()
         recorded = owner[1].channel if owner else ""
         if self.channel and recorded not in ("", self.channel):

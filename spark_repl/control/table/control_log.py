@@ -25,11 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...delta.log import checkpoint_writer, log_state
-from ...delta.log.add_actions import live_files
+from ...delta.log import checkpoint_writer
+from ...delta.log.add_actions import AddActions, files_of
 from ...delta.log.commit_file import Operation, complete, publish
 from ...delta.log.log_checkpoints import hinted_version
-from ...delta.log.log_state import LogState
+from ...delta.log.log_state import LogSegment, LogState
 from ...delta.log.table_protocol import declaring
 from ...delta.store import storage
 from .row_formats import SCHEMA
@@ -61,13 +61,16 @@ class ControlLog:
 
     folder: str
     state: LogState = field(repr=False)
+    files: AddActions = field(repr=False, compare=False)
 
     @classmethod
     def newest(cls, folder: str) -> ControlLog | None:
         """Return the newest version; None if there is no table. Raise OSError, and TargetError if
         the log is damaged."""
-        state = log_state.load(folder)
-        return None if state is None else cls(folder, state)
+        if (segment := LogSegment.of(folder)) is None:
+            return None
+        commits = list(segment.commits())  # few, and small
+        return cls(folder, segment.state(commits), files_of(segment, commits))
 
     @classmethod
     def create(cls, folder: str) -> None:
@@ -100,11 +103,6 @@ class ControlLog:
     def has_all_columns(self) -> bool:
         return self.column_names == list(SCHEMA.names)
 
-    def file_paths(self) -> list[str]:
-        """Return the paths of the live files, relative to the table. Raise OSError and
-        TargetError."""
-        return list(live_files(self.folder, self.version))
-
     def commit(self, rows: pa.Table, what: RowsCommit) -> ControlLog:
         """Write rows as the next version, and return it.
 
@@ -122,7 +120,8 @@ class ControlLog:
         mode = {"mode": "Overwrite" if what.replaces else "Append"}
         completed = complete(self.state, actions, Operation("WRITE", mode, marks=what.marks))
         publish(self.folder, self.version + 1, completed)
-        return ControlLog(self.folder, self.state.after(completed))
+        files = self.files.after([completed])
+        return ControlLog(self.folder, self.state.after(completed), files)
 
     def _removals(self) -> list[Action]:
         now_ms = int(time.time() * 1000)
@@ -137,7 +136,7 @@ class ControlLog:
                     "size": add["size"],
                 }
             }
-            for path, add in live_files(self.folder, self.version).items()
+            for path, add in self.files.items()
         ]
 
     def is_outdated(self) -> bool:

@@ -88,18 +88,20 @@ class ControlRows:
             if newer is not None and _is_sequel(snapshot, newer[1]):
                 snapshot = snapshot.with_newer(*newer)
             elif (log := ControlLog.newest(self.path)) is not None:
-                rows = self._rows_of(log)
-                snapshot = ControlSnapshot.of(log.version, rows, KNOWN_FORMAT, self.path)
+                snapshot = self._snapshot_of(log)
             else:
                 return ControlSnapshot()
         if snapshot.version > self._read.version:  # else another thread has read more meanwhile
             self._read = snapshot
         return snapshot
 
+    def _snapshot_of(self, log: ControlLog) -> ControlSnapshot:
+        return ControlSnapshot.of(log.version, self._rows_of(log), KNOWN_FORMAT, self.path)
+
     def _rows_of(self, log: ControlLog) -> pa.Table:
         """Return the table's rows. Raise OSError and TargetError."""
         with storage.named(self.path):
-            return rows_of(self.path, log.file_paths())
+            return rows_of(self.path, list(log.files))
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from . import log_checkpoints
 from .file_rows import ADD, of_checkpoint, to_actions, to_rows, without_nulls
-from .log_replay import each_commit_after
-from .log_state import LiveTotals, totals_of
+from .log_state import LiveTotals, LogSegment, totals_of
 
 Action = dict[str, Any]
 
@@ -155,9 +154,13 @@ def from_rows(tables: Iterable[pa.Table]) -> AddActions:
 def live_files(folder: str, version: int) -> AddActions:
     """Return the live data files at a version. Raise OSError, and TargetError if the log does not
     reach back to it."""
-    base = log_checkpoints.newest(folder, version)
-    files = from_rows(of_checkpoint(base, "add", ADD))
-    return files.after(each_commit_after(folder, base.version if base else -1, version))
+    segment = LogSegment(folder, log_checkpoints.newest(folder, version), version)
+    return files_of(segment, segment.commits())
+
+
+def files_of(segment: LogSegment, commits: Iterable[Sequence[Action]]) -> AddActions:
+    """Return the live data files after a segment's ``commits``. Raise OSError and TargetError."""
+    return from_rows(of_checkpoint(segment.checkpoint, "add", ADD)).after(commits)
 
 
 class _Texts(Sequence[str]):

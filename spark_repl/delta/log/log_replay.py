@@ -10,13 +10,18 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from ...errors import TargetError, reset_table
+from ...runtime.target_uri import is_remote
+from ...runtime.threads import Pool
 from ..store.storage import read
 
 Action = dict[str, Any]
 
+_AT_ONCE = 8
+"""commits that are read at once from an object store"""
 COMMIT = re.compile(r"\d{20}\.json")
 
 
@@ -57,18 +62,28 @@ def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
 
 
 def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Action]]:
-    """Yield the actions of each commit in (version, upto], one at a time. Raise TargetError if one
-    is gone."""
-    for number in range(version + 1, upto + 1):
-        actions = read_commit(folder, number)
-        if actions is None:
-            raise TargetError(
-                f"version {number} of the table's log is gone",
-                file=folder,
-                hint="logRetentionDuration is shorter than the applier was away:"
-                f" raise it, and {reset_table()}",
-            )
-        yield actions
+    """Yield the actions of each commit in (version, upto], one at a time; on an object store a few
+    are read at once. Raise TargetError if one is gone."""
+    numbers = range(version + 1, upto + 1)
+    if len(numbers) < 2 or not is_remote(folder):
+        yield from (_existing(folder, number, read_commit(folder, number)) for number in numbers)
+        return
+    with Pool(min(_AT_ONCE, len(numbers))) as pool:
+        for begin in range(0, len(numbers), _AT_ONCE):
+            at_once = numbers[begin : begin + _AT_ONCE]
+            commits = list(pool.map(lambda number: read_commit(folder, number), at_once))
+            yield from map(partial(_existing, folder), at_once, commits)
+
+
+def _existing(folder: str, number: int, actions: list[Action] | None) -> list[Action]:
+    if actions is None:
+        raise TargetError(
+            f"version {number} of the table's log is gone",
+            file=folder,
+            hint="logRetentionDuration is shorter than the applier was away:"
+            f" raise it, and {reset_table()}",
+        )
+    return actions
 
 
 def last_user_metadata(folder: str, version: int, app: str) -> str | None:

@@ -7,7 +7,7 @@ commits after it, and advanced commit by commit (``after``). ``add_actions`` has
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -122,19 +122,44 @@ def _keep(domains: dict[str, Action], action: Action) -> None:
         domains[action["domain"]] = action
 
 
+@dataclass(frozen=True)
+class LogSegment:
+    """The part of a log that shows one version: the newest whole checkpoint up to it, and the
+    commits after that."""
+
+    folder: str
+    checkpoint: Checkpoint | None
+    version: int
+
+    @classmethod
+    def of(cls, folder: str, version: int | None = None) -> LogSegment | None:
+        """Return the segment of ``version`` (None: the newest); None if there is no table. Raise
+        OSError, and TargetError if a version is missing."""
+        base, listed = log_checkpoints.newest_and_names(folder, version)
+        upto = _newest_of(folder, base, listed) if version is None else version
+        return cls(folder, base, upto) if upto >= 0 else None
+
+    def commits(self) -> Iterator[list[Action]]:
+        """Read the actions of each commit after the checkpoint. Raise as ``each_commit_after``."""
+        base = self.checkpoint.version if self.checkpoint else -1
+        return each_commit_after(self.folder, base, self.version)
+
+    def state(self, commits: Iterable[Iterable[Action]]) -> LogState:
+        """Return the state after the segment's ``commits``. Raise OSError and TargetError."""
+        state = _at(self.folder, self.checkpoint)
+        for actions in commits:
+            state = state.after(actions)
+        if not state.metadata or not state.protocol:
+            problem = f"version {self.version} of the table's log has no metadata"
+            raise TargetError(problem, file=self.folder)
+        return state
+
+
 def load(folder: str, version: int | None = None) -> LogState | None:
     """Return the state of the table at ``folder`` at ``version`` (None: the newest). Return None if
     there is no table. Raise OSError, and TargetError if the log does not reach back."""
-    base, listed = log_checkpoints.newest_and_names(folder, version)
-    upto = _newest_of(folder, base, listed) if version is None else version
-    if upto < 0:
-        return None
-    state = _at(folder, base)
-    for actions in each_commit_after(folder, state.version, upto):
-        state = state.after(actions)
-    if not state.metadata or not state.protocol:
-        raise TargetError(f"version {upto} of the table's log has no metadata", file=folder)
-    return state
+    segment = LogSegment.of(folder, version)
+    return segment.state(segment.commits()) if segment else None
 
 
 def advance(folder: str, state: LogState, version: int) -> LogState:
