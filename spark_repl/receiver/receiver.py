@@ -30,10 +30,15 @@ from ..position import RelayPosition
 from ..source.account import addresses
 from ..source.connection import DumpConnection, Server
 from ..source.dump import acknowledgement, is_temporary
-from ..source.source_check import check_gtids, check_identity, check_source
+from ..source.source_check import (
+    check_gtids,
+    check_identity,
+    check_same_server,
+    check_source,
+)
 from .identity import identity
 from .intake import Intake
-from .report import Report
+from .report import Report, read_report
 from .writer import Limits, RelayWriter
 
 if TYPE_CHECKING:
@@ -113,6 +118,7 @@ class Receiver:
         """
         with self.writer, self._archiver or nullcontext() as self.report.archiver:
             self.uuid = identity(self.folder)
+            self.report.source_uuid = (read_report(self.folder) or {}).get("SOURCE_UUID", "")
             self._prepare()
             try:
                 self._follow()
@@ -237,19 +243,29 @@ class Receiver:
         check_identity(connection.replicas(), self.source.server_id, self.uuid)
         accounted = received = self.writer.received
         if not self.source.auto_position:
+            check_same_server(server, self.report.source_uuid)
             return received
         try:
             check_gtids(server, received)
         except PurgedError:
             accounted = received.union(self._skipped().intersect(server.purged))
             check_gtids(server, accounted, self._skip_command)
-        if self.source.hosts and (lacking := received.subtract(server.executed)):
-            raise SourceLostError(
-                f"{server.host} lacks {lacking}, which was received already: it is behind, or has"
-                " gone another way",
-                hint="let it catch up; if it never will, remove it from source.hosts",
-            )
+        if lacking := received.subtract(server.executed):
+            self._report_lacking(server, lacking)
         return accounted
+
+    def _report_lacking(self, server: Server, lacking: GtidSet) -> None:
+        """Raise SourceLostError for a source of several: another one may have them. Only warn of a
+        single source: MySQL also follows a source that lacks transactions of other servers."""
+        what = (
+            f"{server.host} lacks {lacking}, which was received already: it is behind, or has gone"
+            " another way"
+        )
+        if self.source.hosts:
+            hint = "let it catch up; if it never will, remove it from source.hosts"
+            raise SourceLostError(what, hint=hint)
+        logger.warning("%s. If it has lost these changes, the tables still have them: %s", what,
+                       "spark-repl verify shows which rows differ")  # fmt: skip
 
     @property
     def _skip_command(self) -> str:

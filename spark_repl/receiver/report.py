@@ -33,6 +33,8 @@ class Report:
     folder: Path
     channel: str
     server: Server | None = None
+    source_uuid: str = ""
+    """server_uuid of the source that answered last, also before this process"""
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
     next_attempt: float = 0.0  # to connect; 0 once there is a connection
@@ -44,6 +46,7 @@ class Report:
         """Record that the source has answered. As on a replica of MySQL, this clears the previous
         error."""
         self.server, self._counted, self.error = server, 0, _no_error()
+        self.source_uuid = server.uuid
 
     def heartbeats(self, intake: Intake) -> None:
         self.received_heartbeats += intake.heartbeats - self._counted
@@ -60,7 +63,7 @@ class Report:
         """
         columns = {
             "CHANNEL_NAME": self.channel,
-            "SOURCE_UUID": self.server.uuid if self.server else "",
+            "SOURCE_UUID": self.source_uuid,
             "SOURCE_HOST": self.server.host if self.server else "",
             "THREAD_ID": os.getpid() if state != "OFF" else None,
             "SERVICE_STATE": state,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import shlex
+import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _COMMAND_TIMEOUT_S = 30
+_COMPLAINT_MAX = 300
 
 
 def password_of(source: Source) -> str:
@@ -47,26 +50,46 @@ def password_of(source: Source) -> str:
 
 def _printed_password(command: str) -> str:
     """Return the first line that a command prints. Errors show neither the command, whose
-    arguments may be secret, nor its output."""
+    arguments may be secret, nor what it prints to standard output."""
     try:
-        process = subprocess.run(
-            shlex.split(command), capture_output=True, text=True, check=False,
-            timeout=_COMMAND_TIMEOUT_S,
-        )  # fmt: skip
+        status, output, errors = _run(shlex.split(command))
     except subprocess.TimeoutExpired:
         reason = f"no answer within {_COMMAND_TIMEOUT_S} s"
     except OSError as error:
         reason = error.strerror or "it can't be run"
-    except ValueError:  # quotes that don't close, or bytes that are no text
+    except (ValueError, IndexError):  # quotes that don't close, or bytes that are no text
         reason = "its quotes don't close, or what it prints is not UTF-8"
     else:
-        if not process.returncode:
-            return process.stdout.split("\n", 1)[0].rstrip("\r")
-        reason = process.stderr.strip() or f"it ended with {process.returncode}"
+        password = output.split("\n", 1)[0].rstrip("\r")
+        if not status and password:
+            return password
+        reason = f"it ended with {status}" if status else "it printed no password"
+        complaint = errors.strip().rpartition("\n")[2][:_COMPLAINT_MAX]
+        if complaint and not (password and password in complaint):
+            reason = f"{reason}: {complaint}"
     raise SecretError(
         f"source.password_command failed: {reason}",
         hint="it has to print the password, on one line, and end with 0",
     )
+
+
+def _run(words: list[str]) -> tuple[int, str, str]:
+    """Return a command's exit status and what it prints. Kill it with its children after 30 s.
+
+    The children of a killed command would keep its output open, and the wait would not end.
+    """
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+        start_new_session=True,
+    )  # fmt: skip
+    with process:
+        try:
+            output, errors = process.communicate(timeout=_COMMAND_TIMEOUT_S)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, output, errors
 
 
 def is_local(source: Source) -> bool:

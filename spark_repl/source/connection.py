@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _READ_BYTES = 1 << 18
 _CONNECT_TIMEOUT_S = 10
 _NOT_ALLOWED = 1227
+_CLEAR = "mysql_clear_password"
+_PLUGIN_CANNOT_LOAD = 2059
 _RECEIVE_BUFFER_BYTES = 4 << 20
 
 
@@ -43,6 +45,31 @@ class Server:
     purged: GtidSet
 
 
+class _ClearPassword:
+    """The client's side of mysql_clear_password, by which cloud services receive tokens.
+
+    PyMySQL would send the password over any connection, to any server that asks for it.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def authenticate(self, _: Any) -> Any:
+        """Send the password, and return the server's answer. Raise SourceError without TLS."""
+        connection = self._connection
+        if not connection._secure:
+            raise SourceError(
+                f"{connection.host} asks for the password in the clear, and the connection has no"
+                " TLS: nothing was sent",
+                number=_PLUGIN_CANNOT_LOAD,
+                hint='set source.tls_ca and source.tls = "verify_identity"',
+            )
+        connection.write_packet(connection.password + b"\0")
+        answer = connection._read_packet()
+        answer.check_error()
+        return answer
+
+
 def connect(source: Source) -> Any:
     """Open a PyMySQL connection, with a session of ours. The password is read anew each time.
     Raises SourceError, SourceLostError, SecretError."""
@@ -53,7 +80,8 @@ def connect(source: Source) -> Any:
         connection = pymysql.connect(
             user=source.user, password=password_of(source), charset="utf8mb4", autocommit=True,
             connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=source.net_timeout_s,
-            program_name="spark_repl", **address, **_tls(source),
+            program_name="spark_repl", auth_plugin_map={_CLEAR: _ClearPassword},
+            **address, **_tls(source),
         )  # fmt: skip
         source_settings.apply_settings(connection)
         return connection

@@ -60,6 +60,20 @@ def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid:
             )
 
 
+def check_same_server(server: Server, known_uuid: str) -> None:
+    """Raise SourceError if file and position are another server's. Both servers may have a file of
+    that name. ``known_uuid``: server_uuid of the server that was followed, or ""."""
+    if known_uuid and server.uuid and server.uuid != known_uuid:
+        raise SourceError(
+            f"{server.host} is another server now: its server_uuid is {server.uuid}, and the log"
+            f" was received from {known_uuid}. Files and positions differ between servers",
+            number=1236,
+            hint="point to the server that has that UUID; or set gtid_mode = ON there and"
+            " source.auto_position = true here, then spark-repl reset --all, and run copies all"
+            " tables. By GTID a receiver follows to another server without a copy",
+        )
+
+
 def check_gtids(server: Server, have: GtidSet, skip: str = "") -> None:
     """Raise PurgedError or SourceError if the source can't go on from ``have``. ``skip``: the
     command that leaves out the GTID set that follows it."""

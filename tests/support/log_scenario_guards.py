@@ -74,7 +74,7 @@ LOG_GUARDS: dict[int, Guard] = {
                " if server.uuid else GtidSet()", "own = have"),
     111: Guard("replicas go over to another source by GTID",
                _RECEIVER,
-               "if self.source.hosts and (lacking := received.subtract(server.executed)):",
+               "if lacking := received.subtract(server.executed):",
                "lacking = received\n        if False:"),
     112: Guard("GTID sets of many intervals in PREVIOUS_GTIDS and in the dump's request",
                _WRITER,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import struct
 import threading
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -156,6 +158,30 @@ def test_a_password_command_that_fails_is_not_shown(
         password_of(Source(password_command=command))
     said = "".join(traceback.format_exception(caught.value))
     assert "19841984" not in said and "on-stdout" not in said
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exit 0", "it printed no password"),
+        ("echo; echo second", "it printed no password"),
+        ("echo the first cause >&2; echo 'no role' >&2; exit 4", "it ended with 4: no role"),
+        ("echo 19841984; echo using 19841984 >&2; exit 1", "it ended with 1"),
+    ],
+)
+def test_why_a_password_command_failed(script: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        password_of(Source(password_command=f"sh -c {shlex.quote(script)}"))
+    assert str(caught.value) == f"source.password_command failed: {reason}"
+
+
+def test_a_password_command_is_killed_with_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would keep its output open."""
+    monkeypatch.setattr(account, "_COMMAND_TIMEOUT_S", 0.5)
+    begun = time.monotonic()
+    with pytest.raises(ConfigError, match="no answer within"):
+        password_of(Source(password_command="sh -c 'sleep 20; true'"))
+    assert time.monotonic() - begun < 10
 
 
 def test_a_password_file_that_is_no_text(tmp_path: Path) -> None:
