@@ -15,21 +15,23 @@ from pyspark.sql import SparkSession
 
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
+from spark_repl.delta.store.delta_rs import read
 from spark_repl.errors import RowError, SetupError, SparkReplError
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.runtime.starting_session import starting
 from tests.spark.lab import assert_applied_once, assert_rows
-from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.dump_stream import receive
 from tests.support.local_delta import cuts
 from tests.support.relay_reader import receive_into
+from tests.support.s3_server import BUCKET, s3_server
 from tests.support.wait_until import wait_until
 
 A = Table("a")
 
 
-def config_of(log: LogWriter, target: Path, **apply: Any) -> Config:
+def config_of(log: LogWriter, target: Path | str, **apply: Any) -> Config:
     keys = {"relay.path": str(log.folder), "target.path": str(target)}
     return Config().override({**keys, **{f"apply.{key}": value for key, value in apply.items()}})
 
@@ -69,6 +71,27 @@ def test_a_small_log_is_applied_before_the_session_is_built(spark, tmp_path):
     assert errors == []
     assert_rows(spark, target, A, [(1, "x"), (2, "x")])
     assert_applied_once(target)
+
+
+def test_cascades_of_a_small_group_do_not_wait_for_the_session(tmp_path, monkeypatch):
+    """Also on a store, where the disks of executors depend on the session's master."""
+    parent, child = Table("a", map_flags=2), Table("b", (("id", "int"), ("p", "int")))
+    log = LogWriter(tmp_path / "log")
+    log.ddl(parent.create)
+    key = ", FOREIGN KEY (p) REFERENCES a (id) ON DELETE CASCADE)"
+    log.ddl(child.create.removesuffix(")") + key)
+    log.transaction(insert(parent, (1, "x"), (2, "y")), insert(child, (10, 1), (11, 2)))
+    log.transaction(delete(parent, (1, "x")))
+    with s3_server() as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        config = config_of(log, f"s3://{BUCKET}/lake", group_max_transactions=1)
+        config = config.override({"target.state_path": str(tmp_path / "state")})
+        session: Future[SparkSession] = Future()
+        with Replica(session, config) as replica, following(replica) as errors:
+            wait_until(lambda: replica.counters.transactions == 4)
+        assert errors == [] and not session.done()
+        assert read(f"s3a://{BUCKET}/lake/t/b").to_pylist() == [{"id": 11, "p": 2}]
 
 
 def test_groups_after_the_first_batch_are_left_to_the_stream(spark, tmp_path):

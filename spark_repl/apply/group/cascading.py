@@ -29,6 +29,8 @@ from ...write.files.write_task import LiveFile
 from .staging_folder import remove_staged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...decode.staged import Part, Staged
     from ...delta.log.log_replay import Action
     from ...schedule.group import Group, StagedGroup
@@ -52,6 +54,20 @@ class _Base:
     groups: tuple[Group, ...]
 
 
+@dataclass
+class _LazyFolder:
+    """A folder that ``make`` makes when executors first need it: ``make`` may wait for Spark."""
+
+    make: Callable[[], str]
+    path: str | None = None
+
+    def made(self) -> str:
+        """Return the folder. Raise OSError, TargetError."""
+        if self.path is None:
+            self.path = self.make()
+        return self.path
+
+
 class Cascading:
     """The cascades of groups. ``followed`` is for one group at a time, in the order of the log."""
 
@@ -69,7 +85,7 @@ class Cascading:
         if not cascading:
             yield staged
             return
-        folder = self._stager.folder.make()
+        folder = _LazyFolder(self._stager.folder.make)
         try:
             try:
                 whole = self._followed(staged, folder)
@@ -80,9 +96,9 @@ class Cascading:
                 raise error.at(position=position, table=table) from error
             yield whole
         finally:
-            remove_staged(folder)
+            remove_staged(folder.path)
 
-    def _followed(self, staged: StagedGroup, folder: str) -> StagedGroup:
+    def _followed(self, staged: StagedGroup, folder: _LazyFolder) -> StagedGroup:
         tracking, group = self._tracking, staged.group
         forms = tracking.options.forms
         following = plan_cascades(
@@ -98,14 +114,14 @@ class Cascading:
             task for covered in base.groups for task in self._stager.tasks_of_one_worker(covered)
         )
         size = sum(covered.length for covered in base.groups)
-        task = CascadeTask(following, tasks, folder)
+        task = CascadeTask(following, tasks)
         while True:
             rows = sum(part.rows for _, part in task.referencing)
             in_driver = self._workers.is_small(log_bytes=size, rows=rows)
-            cascaded = self._emulate(task, in_driver=in_driver)
+            cascaded = self._emulate(task, None if in_driver else folder.made())
             if cascaded.staged is not None:
                 break
-            parts = self._referencing_rows(task, cascaded.wanted, base)
+            parts = self._referencing_rows(task, cascaded.wanted, base, folder)
             task = replace(
                 task,
                 referencing=(*task.referencing, *parts),
@@ -115,10 +131,11 @@ class Cascading:
         by_worker = [*(_without(part, following) for part in staged.by_worker), cascaded.staged]
         return replace(staged, by_worker=by_worker)
 
-    def _emulate(self, task: CascadeTask, *, in_driver: bool) -> Cascaded:
-        """Run the task, in this process also if it reads too much of the log that is not archived
-        yet."""
-        if self._stager.remote is not None and not in_driver:
+    def _emulate(self, task: CascadeTask, folder: str | None) -> Cascaded:
+        """Run the task on an executor, with a folder for its files, or else in this process. Run it
+        in this process also if it reads too much of the log that is not archived yet."""
+        in_driver, task = folder is None, replace(task, folder=folder)
+        if not in_driver and self._stager.remote is not None:
             sent = self._stager.remote.tasks(task.stage)
             in_driver, task = sent is None, replace(task, stage=sent or task.stage)
         (cascaded,) = self._workers.run(self._stager.emulate, [task], here=in_driver)
@@ -135,8 +152,9 @@ class Cascading:
         return definitions
 
     def _referencing_rows(
-        self, task: CascadeTask, wanted: Iterable[tuple[int, Part]], base: _Base
-    ) -> list[tuple[str, Part]]:
+        self, task: CascadeTask, wanted: Iterable[tuple[int, Part]], base: _Base,
+        folder: _LazyFolder,
+    ) -> list[tuple[str, Part]]:  # fmt: skip
         """Return the rows that reference the ``wanted`` values, with the names of their tables."""
         looks: list[ReferencingTask] = []
         for number, values in wanted:
@@ -146,16 +164,17 @@ class Cascading:
             index = self._tracking.key_folder(table, names)
             of = CompactTask.of(table, index, ())
             compared = tuple(task.plan.collation((key.child, i)) for i in key.referencing)
-            look = ReferencingTask(
-                of, table.definition, key.referencing, compared, values, task.folder
-            )
+            look = ReferencingTask(of, table.definition, key.referencing, compared, values)
             looks += [replace(look, of=replace(of, files=(f,))) for f in base.files[key.child]]
-        if not self._workers.has_own_disks():  # else the look-up builds it on its executor's disk
-            missing = [task for look in looks for task in look.missing()]
-            self._workers.run(build, missing, here=len(missing) < 2)
-        # A look-up by an index costs almost nothing; a scan reads columns of a file.
-        scans = sum(not look.by_index for look in looks)
-        in_driver = self._workers.is_small(rows=len(looks) + scans * _SCAN)
+        missing = [task for look in looks for task in look.missing()]
+        # A look-up by an index costs almost nothing. A scan, and a look-up that builds its index,
+        # read columns of a file.
+        reads = len(missing) + sum(not look.by_index for look in looks)
+        in_driver = self._workers.is_small(rows=len(looks) + reads * _SCAN)
+        if not in_driver:
+            looks = [replace(look, folder=folder.made()) for look in looks]
+            if not self._workers.has_own_disks():  # else each executor builds it on its disk
+                self._workers.run(build, missing, here=len(missing) < 2)
         parts = self._workers.run(find_referencing, looks, here=in_driver)
         return [
             (look.definition.name, part)

@@ -259,11 +259,11 @@ class CascadeTask:
     """Cascades of one group, or of several groups in order. ``stage``: the groups' transactions;
     ``referencing``: by table, rows that the target had before them; ``lookups``: by number of the
     plan's keys, the values that were looked up, in the types of the referenced columns; ``folder``:
-    for files."""
+    for files; None: in memory."""
 
     plan: CascadePlan
     stage: tuple[StageTask, ...]
-    folder: str
+    folder: str | None = None
     referencing: tuple[tuple[str, Part], ...] = ()
     lookups: tuple[tuple[int, Part], ...] = ()
 

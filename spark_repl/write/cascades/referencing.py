@@ -34,14 +34,14 @@ Longs = npt.NDArray[np.int64]
 class ReferencingTask:
     """``of``: one file of a table, and the folder of the index of ``numbers``, the referencing
     columns, which ``collations`` compare; ``wanted``: values of these columns; ``folder``: for the
-    file of the result."""
+    file of the result; None: in memory."""
 
     of: CompactTask
     definition: TargetTable
     numbers: tuple[int, ...]
     collations: tuple[int, ...]
     wanted: Part
-    folder: str
+    folder: str | None = None
 
     @property
     def names(self) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -116,14 +116,18 @@ def faults_of(written: Iterable[Written]) -> list[Violation]:
     return [fault for part in written for fault in part.violations]
 
 
-def write_part(name: str, rows: pa.Table, folder: str) -> Part:
-    """Write ``rows`` into a file, or object, of their own and return them as a Part."""
-    if is_remote(folder):
+def write_part(name: str, rows: pa.Table, folder: str | None) -> Part:
+    """Write ``rows`` into a file, or object, of their own and return them as a Part. None: keep
+    them in memory."""
+    if folder is None or is_remote(folder):
         buffer = pa.BufferOutputStream()
         with pa.ipc.new_stream(buffer, rows.schema) as stream:
             stream.write_table(rows)
+        part = Part(name, 0, len(rows), whole=True)
+        if folder is None:
+            return replace(part, blob=buffer.getvalue().to_pybytes())
         out = StagedObject(folder, "cascade")
-        part = out.write(Part(name, 0, len(rows), whole=True), buffer.getvalue())
+        part = out.write(part, buffer.getvalue())
         out.close()
         return part
     path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
