@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,12 @@ _USED_S = 60.0
 """seconds: a file that was used more recently is not removed, and its time is not set again"""
 
 _root = ""
-"""folder that replaces the root of the driver's paths; "": this process reads the driver's disk"""
+"""folder that replaces the root of the driver's paths during a task; "": this process reads the
+driver's disk"""
 _trimmed = 0.0
+_cache_bytes, _free_bytes = 0, -1
+"""bound of the current task's disk, and how many bytes of it are free; -1: not measured yet"""
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -40,21 +45,25 @@ class ExecutorDisk:
 
     cache_bytes: int
 
-    def enter(self) -> None:
-        """Have this process keep its files on its own disk from now on. Raise OSError."""
-        global _root
-        if not _root:
-            root = os.path.join(local_folder(), _ROOT)
-            make_private_folder(root)
-            _root = root
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """A context in which this process keeps its files on its own disk. Spark gives the process
+        later to tasks of other sessions, whose executors may read the driver's disk.
 
-    def trim(self) -> None:
-        """Remove the least recently used files if there are more than ``cache_bytes``. Look at most
-        every 30 s in a process."""
-        global _trimmed
-        if _root and time.monotonic() - _trimmed > _TRIM_EVERY_S:
-            _trimmed = time.monotonic()
-            remove_oldest(_root, self.cache_bytes)
+        At its end, at most every 30 s in a process, remove the least recently used files if there
+        are more than ``cache_bytes``. Raise OSError.
+        """
+        global _root, _trimmed, _cache_bytes, _free_bytes
+        root = os.path.join(local_folder(), _ROOT)
+        make_private_folder(root)
+        _root, _cache_bytes, _free_bytes = root, self.cache_bytes, -1
+        try:
+            yield
+        finally:
+            _root = ""
+            if time.monotonic() - _trimmed > _TRIM_EVERY_S:
+                _trimmed = time.monotonic()
+                remove_oldest(root, self.cache_bytes)
 
 
 def executor_disk(master: str, config: Config) -> ExecutorDisk | None:
@@ -85,6 +94,28 @@ def has_own_disk() -> bool:
 def own_path(path: str) -> str:
     """Return where this process keeps the file that the driver keeps at the absolute ``path``."""
     return _root + path if _root else path
+
+
+def take_room(size: int) -> bool:
+    """Return whether a file of ``size`` bytes may be kept on this process's disk. Otherwise the
+    task uses its content and drops it. On the driver's disk every file may.
+
+    After the first file that does not fit there is no room until the end of the task.
+    """
+    global _free_bytes
+    if not _root:
+        return True
+    with _lock:
+        if _free_bytes < 0:
+            _free_bytes = max(0, _cache_bytes - sum(size for _, size, _ in _files(_root)))
+        fits = size <= _free_bytes
+        _free_bytes = _free_bytes - size if fits else 0
+        return fits
+
+
+def has_room() -> bool:
+    """Return whether ``take_room`` may return True for a file of at least a byte."""
+    return take_room(0) and (not _root or _free_bytes > 0)
 
 
 def mark_used(path: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import pickle
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +31,9 @@ _BUNDLES = 4
 # Work up to these sizes takes less time in this process than the start of a Spark job: bytes of log
 # to read, staged rows to write, bytes of data files to rewrite.
 HERE_LOG_BYTES, HERE_ROWS, HERE_FILE_BYTES = 1 << 19, 4000, 1 << 20
+
+_MESSAGE_MIB = 128
+"""Spark's default of ``spark.rpc.message.maxSize``, which a task must fit into"""
 
 # Setting with the scheduler's pool of a session's jobs, if several channels share a JVM.
 POOL = "spark_repl.pool"
@@ -80,20 +85,62 @@ class Workers:
         A failed task does not affect the others. If Spark aborts the job, its error is the error of
         each task.
         """
+        in_driver = Guarded(function)
         if here or not tasks:
-            guarded = _Guarded(function)
-            return [guarded.outcome(task) for task in tasks]
-        guarded, spark = _Guarded(function, self.disk), built(self._session)
-        count = min(len(tasks), _BUNDLES * self.count)
-        if use_pool(spark):  # other channels share Spark's slots: use only our own
-            count = min(count, self.count)
-        bundles = [tasks[first::count] for first in range(count)]
+            return [in_driver.outcome(task) for task in tasks]
+        guarded, spark = Guarded(function, self.disk), built(self._session)
+        # Other channels share Spark's slots: use only our own.
+        count = self.count if use_pool(spark) else _BUNDLES * self.count
+        bundles, heavy = share_out(tasks, count, _message_bytes(spark))
+        results: dict[int, Any] = {}
         try:
-            outcomes = spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
+            outcomes = self._collected(spark, guarded, [[tasks[i] for i in b] for b in bundles])
         except (PySparkException, Py4JError, OSError) as error:  # errors of tasks are outcomes
             return [error] * len(tasks)
+        for numbers, (_, of_bundle) in zip(bundles, outcomes, strict=True):
+            results.update(zip(numbers, of_bundle, strict=True))
         self.task_retries += sum(attempt for attempt, _ in outcomes)
-        return [outcomes[i % count][1][i // count] for i in range(len(tasks))]
+        results.update((number, in_driver.outcome(tasks[number])) for number in heavy)
+        return [results[number] for number in range(len(tasks))]
+
+    @staticmethod
+    def _collected(
+        spark: SparkSession, guarded: Guarded, bundles: Sequence[Sequence[Any]]
+    ) -> list[tuple[int, list[Any]]]:
+        """Return what ``guarded`` returns for each bundle, from one Spark job."""
+        if not bundles:
+            return []
+        return spark.sparkContext.parallelize(bundles, len(bundles)).map(guarded).collect()
+
+
+def share_out(
+    tasks: Sequence[object], count: int, most: int | None
+) -> tuple[list[list[int]], list[int]]:
+    """Return the numbers of each bundle's tasks, and of the tasks that the driver has to run.
+
+    A bundle is one Spark task. There are ``count`` bundles at most, or more if a bundle would be
+    larger than ``most`` bytes as a pickle. A single task above that bound can't be sent. None:
+    there is no bound.
+    """
+    sizes = [0 if most is None else len(pickle.dumps(task, -1)) for task in tasks]
+    bound = most or 0
+    sent = [number for number, size in enumerate(sizes) if size <= bound]
+    count = min(len(sent), count)
+    while True:
+        bundles = [sent[first::count] for first in range(count)]
+        if count == len(sent) or all(sum(sizes[i] for i in b) <= bound for b in bundles):
+            return bundles, [number for number, size in enumerate(sizes) if size > bound]
+        count = min(len(sent), 2 * count)
+
+
+def _message_bytes(spark: SparkSession) -> int | None:
+    """Return how many bytes of tasks fit into one message to an executor, None for a local master,
+    which sends none."""
+    master = spark.sparkContext.master or "local"
+    if master.startswith("local") and not master.startswith("local-cluster"):
+        return None
+    mebibytes = int(spark.conf.get("spark.rpc.message.maxSize", None) or _MESSAGE_MIB)
+    return (mebibytes << 20) * 7 // 8  # the rest is for what Spark adds
 
 
 def use_pool(spark: SparkSession) -> bool:
@@ -123,7 +170,7 @@ def all_of(outcomes: Iterable[R | Exception]) -> list[R]:
     return results
 
 
-class _Guarded:
+class Guarded:
     """Returns errors of tasks as values, because Spark would turn raised errors into text.
 
     It returns Spark's number of the attempt, from 0, with the outcomes. ``disk``: the executors'
@@ -135,15 +182,12 @@ class _Guarded:
 
     def __call__(self, tasks: Sequence[Any]) -> tuple[int, list[Any]]:
         _freeze_objects()
-        if self.disk is not None:
-            self.disk.enter()
         context = TaskContext.get()
         attempt = context.attemptNumber() if context else 0
         try:
-            return attempt, [self.outcome(task) for task in tasks]
+            with self.disk.entered() if self.disk is not None else nullcontext():
+                return attempt, [self.outcome(task) for task in tasks]
         finally:
-            if self.disk is not None:
-                self.disk.trim()
             # Idle workers stay, and each would keep the memory that Arrow holds for later tasks.
             pa.default_memory_pool().release_unused()
 

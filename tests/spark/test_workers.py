@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +54,23 @@ def test_a_job_that_spark_gives_up_is_each_tasks_error(spark: SparkSession) -> N
         "no number" in str(outcome) for outcome in outcomes if isinstance(outcome, Exception)
     )
     assert isinstance(outcomes[0], Exception) and outcomes[0] is outcomes[1]
+
+
+# One JVM has one master, hence a process of its own.
+_HEAVY = """
+from spark_repl.runtime.spark_session import build_session
+from spark_repl.runtime.workers import Workers
+settings = {"spark.rpc.message.maxSize": "1"}
+spark = build_session(master="local-cluster[1,1,1024]", settings=settings, delta=False)
+tasks = [bytes(size) for size in (300_000, 5_000_000, *[300_000] * 8)]
+assert Workers(spark, 1).run(len, tasks) == [*map(len, tasks)]
+spark.stop()
+"""
+
+
+def test_tasks_larger_than_a_message_of_spark_s_are_run(tmp_path: Path) -> None:
+    """Spark aborts a job that has one (spark.rpc.message.maxSize, here 1 MiB)."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _HEAVY], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]

@@ -37,7 +37,7 @@ from spark_repl.delta.store import storage
 from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.reports.applier_status import Result
-from spark_repl.runtime.workers import _Guarded, all_of
+from spark_repl.runtime.workers import Guarded, all_of
 from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import Table
 
@@ -126,7 +126,7 @@ class Here:
 
     def outcomes(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
         self.begins(function, tasks)
-        outcome = _Guarded(function).outcome
+        outcome = Guarded(function).outcome
         if len(tasks) < 2:
             return [outcome(task) for task in tasks]
         with ThreadPoolExecutor(min(len(tasks), 4)) as pool:

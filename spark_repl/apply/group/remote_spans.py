@@ -39,17 +39,17 @@ class RemoteSpans:
     def task(self, task: StageTask) -> StageTask | None:
         """Return the task for an executor, or None if too many of its bytes are not archived. Raise
         OSError, FormatError, and DecodeError if a file is too short."""
-        spans = [part for span in task.spans for part in self._parts(span)]
-        if sum(_unarchived(span) for span in spans) > self.sent_bytes:
-            return None
-        read = tuple(span if span.source is not None else _sent(span) for span in spans)
-        return replace(task, spans=read)
+        sent = self.tasks([task])
+        return None if sent is None else sent[0]
 
     def tasks(self, tasks: Sequence[StageTask]) -> tuple[StageTask, ...] | None:
-        """Return the tasks for an executor, or None if the driver has to run any of them."""
-        sent = [self.task(task) for task in tasks]
-        ready = tuple(task for task in sent if task is not None)
-        return ready if len(ready) == len(sent) else None
+        """Return tasks that one executor reads together, or None if too many of their bytes are not
+        archived. Raise as ``task``."""
+        spans = [[part for span in task.spans for part in self._parts(span)] for task in tasks]
+        if sum(_unarchived(span) for parts in spans for span in parts) > self.sent_bytes:
+            return None
+        read = (tuple(map(_readable, parts)) for parts in spans)
+        return tuple(replace(task, spans=of) for task, of in zip(tasks, read, strict=True))
 
     def _parts(self, span: Span) -> Iterator[Span]:
         """Yield one or two spans with the transactions of ``span``, in their order. An unarchived
@@ -110,8 +110,10 @@ def _unarchived(span: Span) -> int:
     return 0 if span.source is not None else int((span.ends - span.starts).sum())
 
 
-def _sent(span: Span) -> Span:
-    """Return the span with its bytes."""
+def _readable(span: Span) -> Span:
+    """Return the span, with its bytes if no store has them."""
+    if span.source is not None:
+        return span
     edges = np.concatenate(([0], np.cumsum(span.ends - span.starts)))
     positions = span.positions
     data = read_span(span, positions).tobytes()

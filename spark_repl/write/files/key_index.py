@@ -36,7 +36,7 @@ from ...delta.files.delta_columns import (
     write_file,
 )
 from ...delta.store import storage
-from ...runtime.executor_disk import mark_used, own_path
+from ...runtime.executor_disk import has_room, mark_used, own_path, take_room
 from ...runtime.part_files import remove_dead_parts
 from ...runtime.threads import Pool
 
@@ -47,7 +47,7 @@ _LONGEST = 215
 """bytes of an index's name; file systems allow 255, and the name of a part has 38 more"""
 _DIGEST = re.compile(r"~[0-9a-f]{32}\.npy")
 
-_BUILDS_AT_ONCE = 8
+BUILDS_AT_ONCE = 8
 _HEADER_BYTES, _ROW_BYTES = 128, 16
 """bytes of NumPy's header of int64[2, rows] in an index file; bytes of a row's hash and place"""
 
@@ -170,15 +170,18 @@ class KeyIndex:
     def add(
         self, data_file: str, hashes: Hashes, live: pa.Array | pa.ChunkedArray | None = None
     ) -> None:
-        """Write the index of a data file whose rows have these hashes, in row order. ``live``:
-        which rows can be looked up; None: all."""
-        rows = np.argsort(hashes, kind="stable")
-        if live is not None:
-            rows = rows[np.asarray(pc.fill_null(live, False))[rows]]
+        """Write the index of a data file whose rows have these hashes, in row order, unless this
+        executor's disk has no room for it. ``live``: which rows can be looked up; None: all."""
+        self._write(data_file, _entries(hashes, live))
+
+    def _write(self, data_file: str, entries: npt.NDArray[np.int64]) -> None:
+        """Write an index, unless this executor's disk has no room for it."""
+        if not take_room(entries.nbytes + _HEADER_BYTES):
+            return
         path = self._path(data_file)
         part = f"{path}.{uuid.uuid4().hex}.part"
         with self._opened(part) as file:
-            np.save(file, np.stack([hashes[rows], rows]))
+            np.save(file, entries)
         os.replace(part, path)
 
     def _opened(self, part: str) -> BinaryIO:
@@ -191,14 +194,16 @@ class KeyIndex:
                 if os.path.isdir(self.folder):
                     raise
 
-    def build(self, data_file: str) -> None:
-        """Write the index of a file from its key columns."""
+    def build(self, data_file: str) -> npt.NDArray[np.int64]:
+        """Write the index of a file from its key columns, and return it."""
         keys = self.read_keys(data_file)
         live = None
         if self.live_column:
             with open_file(self.table_folder, data_file) as file:
                 (live,) = stored_columns(file, [self.live_column])
-        self.add(data_file, hash_keys(keys), live)
+        entries = _entries(hash_keys(keys), live)
+        self._write(data_file, entries)
+        return entries
 
     def load(self, data_file: str) -> npt.NDArray[np.int64]:
         """Return the hashes, ascending, and the row of each. Build the index first if there is
@@ -207,10 +212,13 @@ class KeyIndex:
         try:
             mapped = _mapped(path)
         except (OSError, ValueError, EOFError):  # never built, or half written by a dead machine
-            self.build(data_file)
-            return _mapped(path)
+            return self.build(data_file)
         mark_used(path)
         return mapped
+
+    def remove(self, data_file: str) -> None:
+        """Remove the index of a data file, if there is one."""
+        storage.remove_if_there(self._path(data_file))
 
     def row_count(self, data_file: str) -> int:
         """Return how many rows the index of a data file has; 0 if there is no index."""
@@ -228,11 +236,12 @@ class KeyIndex:
         return [path for path in data_files if _name(path) not in existing]
 
     def build_missing(self, data_files: Iterable[str]) -> None:
-        """Build the missing indexes side by side, because a store answers after a while."""
-        missing = self.missing(data_files)
+        """Build the missing indexes side by side, because a store answers after a while. Stop when
+        this executor's disk has no more room."""
+        missing = self.missing(data_files) if has_room() else []
         if missing:
-            with Pool(min(len(missing), _BUILDS_AT_ONCE), "index") as pool:
-                list(pool.map(self.build, missing))
+            with Pool(min(len(missing), BUILDS_AT_ONCE), "index") as pool:
+                list(pool.map(lambda path: has_room() and self.build(path), missing))
 
     def forget_gone(self) -> None:
         """Remove the indexes of data files that no longer exist, those whose names are digests, and
@@ -316,6 +325,17 @@ class IndexTask:
 
     index: KeyIndex
     data_file: str
+
+
+def _entries(
+    hashes: Hashes, live: pa.Array | pa.ChunkedArray | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the index of a data file whose rows have these hashes, in row order. ``live``: which
+    rows it contains; None: all."""
+    rows = np.argsort(hashes, kind="stable")
+    if live is not None:
+        rows = rows[np.asarray(pc.fill_null(live, False))[rows]]
+    return np.stack([hashes[rows], rows])
 
 
 def build(task: IndexTask) -> None:

@@ -4,7 +4,8 @@ A look-up that opens an index for each of 10,000 data files takes seconds, howev
 So small indexes are folded into segments, sorted by hash like an index: a row's place is the number
 of a data file and a row in it. A segment never changes; a look-up ignores its entries for files
 that are no longer live. A segment is a copy of indexes that stay: if it is damaged or lost,
-look-ups get slower, nothing else.
+look-ups get slower, nothing else. On the own disk of an executor a segment replaces the indexes.
+There a look-up builds indexes that the disk has no room for, and drops them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...delta.store import storage
-from .key_index import Hashes, KeyIndex, Rows, join
+from ...runtime.executor_disk import has_own_disk, mark_used
+from ...runtime.threads import Pool
+from .key_index import BUILDS_AT_ONCE, Hashes, KeyIndex, Rows, join
 
 ENOUGH = 64
 """number of small indexes and segments of a table above which they are folded"""
@@ -80,6 +83,7 @@ def _covered(folder: str, data_files: pa.Array) -> _Covered:
         numbers[~is_own] = -1
         is_loose[numbers[is_own]] = False
         if is_own.any():
+            mark_used(segment.path)
             used.append((segment, numbers))
         else:
             needless.append(segment.path)
@@ -107,10 +111,23 @@ def candidates(
         owners, starts = np.unique(owner[order], return_index=True)
         for number, part in zip(owners.tolist(), np.split(order, starts[1:]), strict=False):
             yield number, at[part], rows[part]
-    for path, number in covered.loose.items():
-        at, rows = index.candidates(path, needed)
+    for number, (at, rows) in _look_up(index, covered.loose, needed):
         if len(at):
             yield number, at, rows
+
+
+def _look_up(
+    index: KeyIndex, loose: Mapping[str, int], needed: Hashes
+) -> Iterator[tuple[int, tuple[Rows, Rows]]]:
+    """Yield the number of each data file that is in no segment, and its candidates. On an
+    executor's own disk many indexes may be missing: build them side by side."""
+    if not (has_own_disk() and len(loose) > 1):
+        for path, number in loose.items():
+            yield number, index.candidates(path, needed)
+        return
+    with Pool(min(len(loose), BUILDS_AT_ONCE), "index") as pool:
+        results = pool.map(lambda path: index.candidates(path, needed), loose)
+        yield from zip(loose.values(), results, strict=True)
 
 
 @dataclass(frozen=True)
@@ -151,15 +168,21 @@ def fold_is_due(index: KeyIndex, data_files: pa.Array) -> bool:
 
 
 def prepare_own(index: KeyIndex, data_files: pa.Array) -> None:
-    """Build and fold the indexes of a table's live data files on this process's own disk. Raise
-    OSError."""
-    index.build_missing(data_files.to_pylist())
+    """Build and fold the indexes of a table's live data files on this process's own disk, except
+    those that are in a segment, and those that the disk has no room for. Raise OSError."""
+    if len(data_files) > ENOUGH:
+        index.build_missing(_covered(index.folder, data_files).loose)
+    else:
+        index.build_missing(data_files.to_pylist())
     if fold_is_due(index, data_files):
         fold_segments(FoldTask(index, data_files))
 
 
 def _small(index: KeyIndex, covered: _Covered) -> list[_Unit]:
-    units = [_Unit((path,), index.row_count(path)) for path in covered.loose]
+    # On the driver's disk every data file has its index.
+    absent = set(index.missing(covered.loose)) if has_own_disk() else set[str]()
+    built = (path for path in covered.loose if path not in absent)
+    units = [_Unit((path,), index.row_count(path)) for path in built]
     for segment, numbers in covered.used:
         names = tuple(n for n, at in zip(segment.files, numbers, strict=True) if at >= 0)
         rows = len(segment.hashes) * len(names) // len(segment.files)
@@ -177,7 +200,8 @@ def _bundles(small: Sequence[_Unit]) -> list[list[_Unit]]:
 
 
 def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
-    """Write one segment that replaces the ``units``, then remove their segments."""
+    """Write one segment that replaces the ``units``, then remove their segments; on an executor's
+    own disk also their indexes."""
     hashes, places, names = [], [], list[str]()
     for unit in units:
         if unit.segment is None:
@@ -200,6 +224,8 @@ def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
     for unit in units:
         if unit.segment is not None:
             storage.remove_if_there(unit.segment[0].path)
+        elif has_own_disk():
+            index.remove(unit.names[0])
 
 
 def _put(folder: str, rows: pa.RecordBatch) -> None:

@@ -110,6 +110,9 @@ def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> No
             'source.tls = "required" checks no certificate',
         ),
         ({"source": {"password": "a", "password_env": "B"}}, "only one of source.password"),
+        ({"apply": {"task_log_bytes": -1}}, "apply.task_log_bytes must be"),
+        ({"apply": {"task_log_bytes": 67108865}}, "apply.task_log_bytes must be"),
+        ({"apply": {"executor_cache_bytes": -1}}, "apply.executor_cache_bytes must be"),
     ],
 )
 def test_each_broken_rule_is_reported(values: dict[str, Any], says: str) -> None:

@@ -80,10 +80,9 @@ def test_executor_keeps_a_block_for_other_tasks(tmp_path: Path) -> None:
 
     def twice() -> list[bytes]:
         os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path)
-        ExecutorDisk(1 << 30).enter()
         results = []
         for _ in range(2):
-            with read.open() as file:
+            with ExecutorDisk(1 << 30).entered(), read.open() as file:
                 file.seek(BLOCK - 10)
                 results.append(file.read(20))
             ObjectStore().remove(f"{URI}-0") if len(results) < 2 else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from spark_repl.runtime.executor_disk import (
     own_path,
     remove_oldest,
 )
+from spark_repl.runtime.workers import Guarded
 from tests.support.child import in_child
 
 BUCKET = "s3://bucket/lake"
@@ -48,14 +51,29 @@ def test_driver_keeps_its_paths() -> None:
     assert not has_own_disk() and own_path("/state/keys") == "/state/keys"
 
 
-def test_executor_keeps_files_below_spark_s_folder(tmp_path: Path) -> None:
-    def entered() -> str:
-        os.environ["SPARK_LOCAL_DIRS"] = f"{tmp_path}/first,{tmp_path}/second"
-        ExecutorDisk(9).enter()
-        ExecutorDisk(9).enter()
-        return own_path("/state/keys")
+def test_executor_keeps_files_below_spark_s_folder_during_its_task(tmp_path: Path) -> None:
+    """Spark gives the process to the next task, of another session or target, also after a task
+    that failed."""
 
-    assert in_child(entered) == f"{tmp_path}/first/spark_repl/state/keys"
+    def tasks() -> list[str]:
+        os.environ["SPARK_LOCAL_DIRS"] = f"{tmp_path}/first,{tmp_path}/second"
+        paths = []
+        with suppress(ZeroDivisionError), ExecutorDisk(9).entered():
+            paths.append(own_path("/state/keys"))
+            _ = 1 // 0
+        return [*paths, own_path("/state/keys"), str(has_own_disk())]
+
+    assert in_child(tasks) == [f"{tmp_path}/first/spark_repl/state/keys", "/state/keys", "False"]
+
+
+def test_worker_of_a_task_without_a_shared_disk_reads_the_driver_s_disk_in_the_next(
+    tmp_path: Path,
+) -> None:
+    def tasks() -> list[Any]:
+        os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path)
+        return [Guarded(own_path, disk)(["/keys"])[1] for disk in (ExecutorDisk(9), None)]
+
+    assert in_child(tasks) == [[f"{tmp_path}/spark_repl/keys"], ["/keys"]]
 
 
 def write(path: Path, size: int, age_s: float) -> Path:
