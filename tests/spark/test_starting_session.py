@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from spark_repl.delta.store.delta_rs import read
 
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
-from spark_repl.delta.store.delta_rs import read
 from spark_repl.errors import RowError, SetupError, SparkReplError
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
