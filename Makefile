@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup emulators demo test slow compat compat-short package soak mutants scenarios bench clean distclean
+.PHONY: help check setup emulators charts demo test slow compat compat-short package soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -14,6 +14,7 @@ TEST_JAVA := JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Else each of many processes, and each worker of pytest, compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 AZURITE := 3.37.0
+HELM := v3.18.4
 BENCH_LOG ?= spark_repl/demo/bank
 
 help:
@@ -23,6 +24,7 @@ help:
 	@echo "make compat  the acceptance tests on Spark 4.0, 4.1, 4.2 and 4.3 (make compat-short: as CI does)"
 	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
 	@echo "make emulators  Azure's and Google's stores for tests"
+	@echo "make charts  helm and the schemas of Kubernetes for tests (needs Go; five minutes)"
 	@echo "make soak   the tests that run for long"
 	@echo "make mutants  takes guards out one at a time: does a test fail? (an hour)"
 	@echo "make scenarios  takes out the line that each of MySQL's scenarios guards: does its test fail?"
@@ -73,6 +75,16 @@ setup: check
 	touch $@
 
 emulators: .cache/emulators/.installed
+
+# Tests of the manifest and the chart skip what is missing.
+.cache/charts/.installed: .venv/.installed
+	mkdir -p .cache/charts
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[charts]'
+	if command -v go > /dev/null; then GOBIN="$(CURDIR)/.cache/charts" go install helm.sh/helm/v3/cmd/helm@$(HELM); \
+	else echo "No go: tests of the chart are skipped. Try: install golang, or helm"; fi
+	touch $@
+
+charts: .cache/charts/.installed
 
 demo: check
 	@$(MAKE) --no-print-directory .venv/.ready

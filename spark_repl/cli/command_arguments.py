@@ -78,6 +78,9 @@ def add_quarantine_arguments(commands: Commands) -> None:
             )
 
 
+PLACE_NAMES = (
+    "laptop", "standalone", "kubernetes", "emr", "glue", "databricks", "fabric", "dataproc"
+)  # fmt: skip
 _INIT_FILE = "replica.toml"
 _INIT_FLAGS = (
     ("--host", "source_host", "HOST", "the MySQL server"),
@@ -119,12 +122,20 @@ def add_setup_arguments(commands: Commands) -> None:
         help=f"the file to write (default: {_INIT_FILE})",
     )
     init.add_argument("--force", action="store_true", help="replace an existing file")
+    _on(init, "where it will run: writes the files for that place also (default: laptop)")
     init.add_argument("--offline", action="store_true", help="do not connect to the source")
     for flag, key, metavar, text in _INIT_FLAGS:
         init.add_argument(flag, dest=key, metavar=metavar, help=text)
     for flag, key, text in _INIT_NUMBERS:
         init.add_argument(flag, dest=key, type=int, metavar="N", help=text)
     _config(commands)
+
+
+def _on(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument(
+        "--on", choices=PLACE_NAMES, metavar="PLACE",
+        help=f"{text}. One of {', '.join(PLACE_NAMES)}",
+    )  # fmt: skip
 
 
 def _config(commands: Commands) -> None:
@@ -135,6 +146,7 @@ def _config(commands: Commands) -> None:
         help="TOML file; repeat it for channels that run side by side on this host",
     )  # fmt: skip
     check.add_argument("--source", action="store_true", help="examine the source also")
+    _on(check, "report also what this place refuses")
     explain = actions.add("explain", "show which rules decide about a table")
     explain.add_argument("table", metavar="DB.TABLE", help="the table, as the source logs its name")
     add_options(explain, ("--config",), required=True)

@@ -35,6 +35,7 @@ from ..sql.policy import Policies
 from ..tables.case_folding import fold
 from .configuration import failing
 from .output import emit
+from .places import place_findings
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -61,7 +62,8 @@ def check_config(options: argparse.Namespace) -> int:
     Several files are channels that run side by side. Return 2 for a fault of the configuration, 1
     for a fault of the source.
     """
-    looked = {file: checked(file) for file in dict.fromkeys(options.config)}
+    is_here = options.on in (None, "laptop")
+    looked = {file: checked(file, is_here=is_here) for file in dict.fromkeys(options.config)}
     configs = {file: config for file, (config, _) in looked.items() if config is not None}
     findings = [
         replace(finding, what=f"{file}: {finding.what}") if len(looked) > 1 else finding
@@ -69,6 +71,9 @@ def check_config(options: argparse.Namespace) -> int:
         for finding in of_file
     ]
     findings += [Finding(ERROR, fault) for fault in side_by_side(configs)]
+    if options.on and not any(finding.level == ERROR for finding in findings):
+        for file, config in configs.items():
+            findings += place_findings(options.on, config, read_values(file))
     wrong_here = any(finding.level == ERROR for finding in findings)
     if options.source:
         findings += [finding for config in configs.values() for finding in surveyed(config)]
@@ -109,8 +114,9 @@ def tell(findings: list[Finding]) -> None:
                     print(f"  Try: {finding.hint}", file=sys.stderr)
 
 
-def checked(file: str) -> tuple[Config | None, list[Finding]]:
-    """Return the file's configuration, None if it is unreadable, and its faults."""
+def checked(file: str, *, is_here: bool = True) -> tuple[Config | None, list[Finding]]:
+    """Return the file's configuration, None if it is unreadable, and its faults. ``is_here``:
+    whether it is for this machine, so that its folders, files and secrets have to be here."""
     values: Mapping[str, Any] = {}
     try:
         values = read_values(file)
@@ -120,15 +126,16 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
         rules = read_tables(values.get("tables", ()), [])  # what is right of them
         more = _failing(lambda: check_row_filters(rules))
         return None, [*findings, *more]
+    secrets = (lambda: password_of(config.source), lambda: mask_key(config.target))
     findings = _failing(
         config.check_supported,
-        lambda: password_of(config.source),
-        lambda: mask_key(config.target),
+        *(secrets if is_here else ()),
         lambda: check_row_filters(config.tables),
         lambda: Layout.of(config.target),
     )
-    findings += [*_files(config.source), *_unwise(config, values, file), *_folders(config)]
-    findings += _undeclared(config)
+    if is_here:
+        findings += [*_files(config.source), *_folders(config)]
+    findings += [*_unwise(config, values, file), *_undeclared(config)]
     findings += engine_findings(config)
     return config, findings
 

@@ -1,4 +1,5 @@
-"""``spark-repl init``: examines a source, and writes a configuration for it.
+"""``spark-repl init``: examines a source, and writes a configuration for it, with the files of the
+place where it will run.
 
 The file never holds a password, but names where the password comes from. It appears in one step,
 readable only by its account. An existing file stays, unless ``--force`` is given.
@@ -11,6 +12,7 @@ import getpass
 import os
 import random
 import sys
+import tomllib
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +20,12 @@ from typing import Any
 
 from ..config import Config, toml
 from ..config.relative_paths import command_beside, written_beside
-from ..copy.survey import Survey, survey
+from ..copy.survey import ERROR, Survey, survey
 from ..errors import ConfigError
 from ..runtime.private_files import private_opener
 from .config_command import tell
 from .output import emit
+from .places import PLACES, place_files, place_findings
 
 _ENVIRONMENT = "SPARK_REPL_PASSWORD"
 _PASSWORD_WAYS = ("password_env", "password_file", "password_command")
@@ -48,6 +51,7 @@ _KEYS = {
         "the Delta tables: a folder, or s3://, gs:// or abfss:// with bucket and prefix",
         "Where the Delta tables go, from the file's folder",
     ),
+    "target.state_path": ("the working state, on the driver's disk", ""),
     "apply.workers": ("partitions that decode and write side by side", ""),
 }  # fmt: skip
 _USUAL = {"source.host": "127.0.0.1", "source.port": 3306, "source.user": "repl",
@@ -60,6 +64,7 @@ _PATHS: dict[str, Callable[[str, str], str]] = {
     ),
     "source.password_command": lambda _, command: command_beside("command line", command),
 }
+_WHERE = f"Where it will run ({', '.join(PLACES)})"
 _WRITTEN_ALWAYS = ("source.host", "source.user", "source.server_id", "relay.path", "target.path")
 
 
@@ -67,11 +72,12 @@ _WRITTEN_ALWAYS = ("source.host", "source.user", "source.server_id", "relay.path
 class Answers:
     """Answers of the command line and the terminal.
 
-    ``values``: the keys of the file; ``password``: typed, and used only for this connection;
-    ``""``: the password comes from where the file says.
+    ``values``: the keys of the file; ``place``: where it will run; ``password``: typed, and used
+    only for this connection; ``""``: the password comes from where the file says.
     """
 
     values: dict[str, Any]
+    place: str = "laptop"
     password: str = ""
 
 
@@ -80,8 +86,7 @@ def init(options: argparse.Namespace) -> int:
 
     Raise ConfigError for a faulty value, SourceError without a connection: then nothing is written.
     """
-    if os.path.lexists(options.config) and not options.force:
-        raise _exists(options.config)
+    _check_absent(options, [options.config])
     terminal = sys.stdin.isatty() and not options.json
     answers = ask(options, _asked if terminal else None, getpass.getpass)
     config = Config().override(answers.values).beside(options.config)
@@ -89,10 +94,12 @@ def init(options: argparse.Namespace) -> int:
     if not options.offline:
         looked, server_id = look(_with_password(config, answers), answers.values)
         answers.values["source.server_id"] = server_id
-    write(options.config, text_of(answers.values, looked), force=options.force)
+    text = text_of(answers.values, looked)
     findings = list(looked.findings) if looked else []
+    findings += place_findings(answers.place, config, tomllib.loads(text))
+    files = _write_all(options, answers.place, text, config.channel)
     tell(findings)
-    errors = len(looked.errors) if looked else 0
+    errors = sum(finding.level == ERROR for finding in findings)
     fields = {
         "config": options.config,
         "server_id": answers.values.get("source.server_id", Config().source.server_id),
@@ -101,11 +108,35 @@ def init(options: argparse.Namespace) -> int:
     }
     if looked:
         fields |= {"version": looked.version, "tables": looked.tables, "bytes": looked.bytes}
+    if files:
+        fields |= {"files": files if options.json else " ".join(files)}
     emit(fields, options.json)
     if not options.json:
-        say = "mend the errors, then: " if errors else "now: "
-        print(f"{say}spark-repl run --config {options.config}", file=sys.stderr)
+        say = "correct the errors, then: " if errors else "now: "
+        run = f"spark-repl run --config {options.config}"
+        print(say + (f"see docs/run-on/{answers.place}.md" if files else run), file=sys.stderr)
     return 1 if errors else 0
+
+
+def _check_absent(options: argparse.Namespace, files: list[str]) -> None:
+    for file in files:
+        if os.path.lexists(file) and not options.force:
+            raise _exists(file)
+
+
+def _write_all(options: argparse.Namespace, place: str, text: str, channel: str) -> list[str]:
+    """Write the configuration, and the place's files beside it. Return the names of these. Raise
+    ConfigError if one of them exists, unless ``--force`` is given."""
+    folder = os.path.dirname(options.config)
+    files = {
+        os.path.join(folder, name): content
+        for name, content in place_files(place, options.config, text, channel).items()
+    }
+    _check_absent(options, [*files])
+    write(options.config, text, force=options.force)
+    for file, content in files.items():
+        write(file, content, force=options.force)
+    return [*files]
 
 
 def ask(
@@ -118,15 +149,21 @@ def ask(
     ``asked`` is None without a terminal. Paths of flags are relative to the working folder, typed
     paths to the file's folder. Raise ConfigError for a value that breaks a rule of the file.
     """
+    place = options.on or (asked(_WHERE, "laptop") if asked else "laptop")
+    if place not in PLACES:
+        raise ConfigError(f"{place!r} is no place", hint=f"give one of {', '.join(PLACES)}")
+    usual = {**_USUAL, **PLACES[place].values}
     values: dict[str, Any] = {}
     for key, (_, question) in _KEYS.items():
-        value = getattr(options, key.replace(".", "_"))
+        value = getattr(options, key.replace(".", "_"), None)
         local = key in ("source.host", "source.port") and options.source_socket
         if value is not None and key in _PATHS:
             value = _PATHS[key](options.config, value)
         if value is None and question and asked and not local:
-            value = asked(question, _USUAL[key])
+            value = asked(question, usual[key])
             value = int(value) if key == "source.port" and value.isdigit() else value
+        if value is None:
+            value = PLACES[place].values.get(key)
         if value is not None:
             values[key] = value
     if not options.offline and asked is None and not {"source.host", "source.socket"} & set(values):
@@ -137,7 +174,7 @@ def ask(
         if asked and _ENVIRONMENT not in os.environ and not options.offline:
             password = hidden(f"The account's password (for now; later ${_ENVIRONMENT} has it): ")
     Config().override(values)
-    return Answers(values, password)
+    return Answers(values, place, password)
 
 
 def _asked(question: str, usual: Any) -> str:

@@ -118,6 +118,7 @@ def test_a_terminal_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch
 
     answers = ask(options("--host", "db1", "--relay", "r"), answer, lambda _: "typed")
     assert asked == [
+        init_command._WHERE,
         "Its port",
         "The account there",
         "Where the Delta tables go, from the file's folder",
