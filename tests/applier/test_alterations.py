@@ -46,7 +46,9 @@ def source(tmp_path: Path) -> Twice:
     [(True, False), pytest.param(False, True, marks=pytest.mark.slow)],
     ids=["mapped, the same log", "by name, another log"],
 )
-def test_a_crash_at_any_step(source: Twice, tmp_path: Path, mapping: bool, lost: bool) -> None:
+def test_a_crash_at_any_step_leaves_altered_tables_equal(
+    source: Twice, tmp_path: Path, mapping: bool, lost: bool
+) -> None:
     keys = {"column_mapping": mapping}
     want, step = cut_off_anywhere(source, tmp_path, lost=lost, keys=keys)
     assert list(want.values())[-1] == {
@@ -198,7 +200,9 @@ def test_an_abbreviation_is_no_time_zone(zoned: LogWriter, tmp_path: Path, asked
     ],
 )
 @pytest.mark.parametrize("mapping", [True, False])
-def test_a_change_data_feed(tmp_path: Path, alter: str, refused: bool, mapping: bool) -> None:
+def test_with_a_change_data_feed_alters_are_applied_or_refused(
+    tmp_path: Path, alter: str, refused: bool, mapping: bool
+) -> None:
     """Delta does not take new rows in the commit that lets a mapped column go: spark/ shows it."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(f"{A.create} CHARSET utf8mb4")

@@ -33,7 +33,7 @@ def log(tmp_path: Path) -> LogWriter:
 
 
 @pytest.mark.parametrize("mode", ["strict", "idempotent"])
-def test_what_was_inserted_stays(log: LogWriter, tmp_path: Path, mode: str) -> None:
+def test_updates_and_deletes_leave_inserted_rows(log: LogWriter, tmp_path: Path, mode: str) -> None:
     lake = tmp_path / "lake"
     log.transaction(update(T, (FIRST[0], (1, 9, "x")), (FIRST[1], (7, 5, "y"))))
     log.transaction(delete(T, FIRST[2]), insert(T, (3, 1, "again"), (1, 1, "x")))
@@ -112,7 +112,9 @@ def test_a_crash_at_any_step_leaves_each_insert_once(tmp_path: Path) -> None:
     assert sorted([*want.values()][-1]["t.a"], key=repr) == sorted(rows, key=repr)
 
 
-def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> None:
+def test_an_xa_transactions_inserts_are_appended_at_its_commit(
+    log: LogWriter, tmp_path: Path
+) -> None:
     xid, lake = (b"x", b"", 1), tmp_path / "lake"
     log.xa_prepare(xid, insert(T, (4, 4, "q")), delete(T, FIRST[0]))
     assert run(log.folder, lake, **rule())
@@ -135,7 +137,7 @@ def test_a_copy_that_was_read_as_of_one_moment(log: LogWriter, tmp_path: Path) -
     assert sorted(last_shown(lake)["t.a"], key=repr) == sorted(rows, key=repr)
 
 
-def test_beside_other_keys_of_a_rule(log: LogWriter, tmp_path: Path) -> None:
+def test_append_goes_with_filters_masks_and_exclusions(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(T, (FIRST[0], (1, 9, "x"))), insert(T, (8, 8, "new"), (9, 0, "less")))
     given = rule(row_filter="n > 2", exclude=["n"], mask={"v": "keep_last:1"})
     assert run(log.folder, tmp_path / "lake", **given)
@@ -190,6 +192,6 @@ def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> N
     assert last_shown(tmp_path / "lake")["t.a"] == FIRST
 
 
-def test_what_has_no_meaning() -> None:
+def test_append_refuses_settings_without_meaning() -> None:
     with pytest.raises(ConfigError, match=r'deleted, which mode = "append" never sets'):
         Config.from_mapping(rule(extra_columns=["deleted"]))

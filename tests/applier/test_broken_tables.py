@@ -69,7 +69,7 @@ def copied(log: LogWriter, target: Path, hint: str | None, *, gone: str = "") ->
     return set(stands.bounds)
 
 
-def test_all_are_named_and_copied_together(broken: LogWriter, target: Path) -> None:
+def test_all_broken_tables_are_named_and_copied_together(broken: LogWriter, target: Path) -> None:
     error = stopped(broken.folder, target)
     assert isinstance(error, TargetError) and error.table == "t.a, t.b"
     assert "2 tables are broken" in str(error)
@@ -78,7 +78,7 @@ def test_all_are_named_and_copied_together(broken: LogWriter, target: Path) -> N
     assert last_shown(target) == SHOWN
 
 
-def test_one_after_the_other(broken: LogWriter, target: Path) -> None:
+def test_broken_tables_may_be_copied_one_after_the_other(broken: LogWriter, target: Path) -> None:
     """The second copy is not refused until a cut shows the first: no cut comes before it."""
     assert copied(broken, target, "spark-repl snapshot --config F --table t.a") == {"t.a"}
     error = stopped(broken.folder, target)
@@ -104,7 +104,7 @@ def test_one_that_filters_leave_out_stops_nothing(broken: LogWriter, target: Pat
 
 
 @pytest.mark.parametrize("gone", [["a"], ["a", "b", "c"]])
-def test_others_that_were_replaced(
+def test_tables_that_others_replaced_are_named_together(
     log: LogWriter, target: Path, tmp_path: Path, gone: list[str]
 ) -> None:
     log.ddl(C.create)

@@ -72,7 +72,7 @@ GROUPS = [{}, {"group_max_transactions": 1}, {"group_max_transactions": 3, "work
 
 
 @pytest.mark.parametrize("apply", GROUPS)
-def test_several_levels_and_a_tree(tmp_path: Path, apply: dict) -> None:
+def test_cascades_follow_several_levels_and_a_tree(tmp_path: Path, apply: dict) -> None:
     log = History(tmp_path / "log")
     log.transaction(delete(PARENT, (1, 10, "x")))
     log.transaction(delete(TREE, (1, None)))
@@ -83,7 +83,7 @@ def test_several_levels_and_a_tree(tmp_path: Path, apply: dict) -> None:
 
 
 @pytest.mark.parametrize("apply", GROUPS)
-def test_in_the_order_of_the_log(tmp_path: Path, apply: dict) -> None:
+def test_cascades_take_only_rows_that_come_before(tmp_path: Path, apply: dict) -> None:
     """A child that came before goes, one that comes behind stays, within one transaction too."""
     log = History(tmp_path / "log")
     log.transaction(insert(CHILD, (14, 1)), insert(LEAF, (104, 14)))
@@ -100,7 +100,7 @@ def test_in_the_order_of_the_log(tmp_path: Path, apply: dict) -> None:
 
 
 @pytest.mark.parametrize("apply", GROUPS)
-def test_set_null_and_new_values(tmp_path: Path, apply: dict) -> None:
+def test_set_null_and_new_values_reach_the_children(tmp_path: Path, apply: dict) -> None:
     log = History(tmp_path / "log", "ON DELETE SET NULL ON UPDATE CASCADE")
     log.transaction(update(PARENT, ((1, 10, "x"), (7, 10, "x"))))
     log.transaction(update(PARENT, ((7, 10, "x"), (8, 10, "x")), ((3, 30, "z"), (3, 31, "z"))))
@@ -137,7 +137,7 @@ def test_a_key_that_is_moved_moves_its_own_children(tmp_path: Path) -> None:
     assert rows(tmp_path / "lake", LEAF) == [(10, 6), (11, None), (12, None), (13, 6)]
 
 
-def test_rows_that_share_chains(tmp_path: Path) -> None:
+def test_cascades_find_their_rows_though_hashes_collide(tmp_path: Path) -> None:
     """So many of two columns' keys that hashes of some meet: each goes, or moves, by its own."""
     ints = [(name, "int") for name in "abcd"]
     parent = Table("parent", tuple(ints[:2]), (0, 1), map_flags=2)
@@ -160,7 +160,7 @@ def test_rows_that_share_chains(tmp_path: Path) -> None:
     assert rows(tmp_path / "lake", child) == want
 
 
-def test_tables_without_a_key(tmp_path: Path) -> None:
+def test_cascades_reach_a_table_without_key(tmp_path: Path) -> None:
     bag = replace(CHILD, key=())
     log = LogWriter(tmp_path / "log")
     make(log, PARENT.create, made(bag, key("p", "parent (id)", f"{CASCADE} ON UPDATE SET NULL")))
@@ -173,7 +173,7 @@ def test_tables_without_a_key(tmp_path: Path) -> None:
     assert rows(tmp_path / "lake", bag) == [(1, None), (1, None), (3, None)]
 
 
-def test_tables_that_reference_each_other(tmp_path: Path) -> None:
+def test_cascades_follow_tables_that_reference_each_other(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     other = replace(CHILD, name="other")
     make(log, CHILD.create, made(other, key("p", "child (id)", CASCADE)))
@@ -188,7 +188,7 @@ def test_tables_that_reference_each_other(tmp_path: Path) -> None:
     assert rows(tmp_path / "lake", CHILD) == [] and rows(tmp_path / "lake", other) == [(9, 3)]
 
 
-def test_text_by_its_collation(tmp_path: Path) -> None:
+def test_cascades_compare_texts_by_their_collation(tmp_path: Path) -> None:
     """Of a group's changes, and of the target: case is one, spaces are not."""
     parent = Table("words", (("n", "varchar(40)"),), map_flags=2)
     log = LogWriter(tmp_path / "log")
@@ -258,7 +258,7 @@ def test_emulated_cascades_are_whole_after_a_crash_at_any_step(
 
 
 @pytest.mark.parametrize("tables", [("ild",), ("eaf", "ree"), ("ent",)])
-def test_an_attempt_that_failed_between_tables(begun, reference, faults, tables) -> None:
+def test_a_cascade_is_whole_after_an_attempt_that_failed(begun, reference, faults, tables) -> None:
     log, target = begun
     tried = faults(tables, 2)
     assert run(log.folder, target)
@@ -296,7 +296,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("column", "actions", "apply", "why"), REFUSALS)
-def test_what_can_not_be_followed(
+def test_cascades_that_can_not_be_followed_stop(
     tmp_path: Path, column: str, actions: str, apply: dict, why: str
 ) -> None:
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
@@ -346,7 +346,7 @@ def test_more_keys_than_there_is_room_for_at_first(tmp_path: Path) -> None:
     assert [rows(tmp_path / "lake", other) for other in others] == [[(2, None)]] * 4
 
 
-def test_images_without_all_columns(tmp_path: Path) -> None:
+def test_cascades_refuse_images_without_all_columns(tmp_path: Path) -> None:
     log = History(tmp_path / "log")
     error = refused(log, tmp_path / "lake", delete(PARENT, {0: 1}))
     assert error.table == "t.parent" and "lacks columns" in error.message

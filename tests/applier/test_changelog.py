@@ -208,7 +208,7 @@ def test_an_xa_transaction_counts_at_its_commit(log: LogWriter, tmp_path: Path) 
     assert in_order(lake)[3:] == [*model.rows, *want]
 
 
-def test_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
+def test_a_changelog_refuses_images_whose_columns_it_lacks(log: LogWriter, tmp_path: Path) -> None:
     """An INSERT leaves out what has a default; of what others lack nobody knows."""
     log.transaction(insert(T, {0: 3, 2: "part"}))
     for number, change in enumerate(
@@ -234,7 +234,9 @@ def test_an_image_that_the_log_has_whole(log: LogWriter, tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_beside_other_keys_of_a_rule(log: LogWriter, tmp_path: Path) -> None:
+def test_a_changelog_goes_with_filters_masks_and_extra_columns(
+    log: LogWriter, tmp_path: Path
+) -> None:
     pairs = (FIRST[0], (1, 9, "xx")), (FIRST[1], (2, 6, "yy")), (FIRST[2], (3, 1, "zz"))
     log.transaction(update(T, *pairs))
     log.transaction(update(T, ((2, 6, "yy"), (2, 0, "y"))), delete(T, (1, 9, "xx"), (3, 1, "zz")))
@@ -316,7 +318,7 @@ def test_a_truncate_is_a_row(log: LogWriter, tmp_path: Path) -> None:
     assert {row[4] for row in in_order(lake)} == {"t.a"}
 
 
-def test_alter_table_behind_a_truncate(log: LogWriter, tmp_path: Path) -> None:
+def test_a_truncates_row_stays_null_after_an_alter(log: LogWriter, tmp_path: Path) -> None:
     """A row that says nothing goes on saying nothing, also in a column that becomes NOT NULL."""
     lake = tmp_path / "lake"
     for text in (
@@ -368,7 +370,7 @@ def test_a_truncate_that_is_to_be_passed_over(log: LogWriter, tmp_path: Path) ->
     assert values(in_order(tmp_path / "lake")) == want
 
 
-def test_what_has_no_meaning() -> None:
+def test_changelog_refuses_settings_without_meaning() -> None:
     with pytest.raises(ConfigError, match=r'deleted, which mode = "changelog" never sets'):
         Config.from_mapping(rule(extra_columns=["deleted"]))
     with pytest.raises(ConfigError, match=r"tables\[1\].mode: apply.on_error"):

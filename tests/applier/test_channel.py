@@ -34,7 +34,7 @@ def channels(found):
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_status_and_metrics_say_it(log, target, lost):
+def test_status_and_metrics_name_the_channel(log, target, lost):
     apply(log, target, "eu")
     if lost:
         (target / "_repl" / "status.json").unlink()
@@ -44,7 +44,7 @@ def test_status_and_metrics_say_it(log, target, lost):
     assert said and all('channel="eu"' in line for line in said)
 
 
-def test_a_command_by_hand_keeps_it(log, target, capsys):
+def test_a_command_by_hand_keeps_the_channels_name(log, target, capsys):
     apply(log, target, "eu")
     gtid = "11111111-2222-3333-4444-555555555555:99"
     assert main(["skip", "--gtid", gtid, "--target", str(target)]) == 0
@@ -66,7 +66,7 @@ def test_a_target_of_before_has_no_name_for_it(log, target):
     assert channels(status(str(target))) == {"default"}
 
 
-def test_another_name_for_it_is_refused(log, target):
+def test_another_channel_name_for_a_target_is_refused(log, target):
     apply(log, target, "eu")
     with pytest.raises(TargetError, match=r'"eu" has t\.a of .*/lake: "us" can not feed it'):
         apply(log, target, "us")

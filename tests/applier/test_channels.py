@@ -39,7 +39,9 @@ from tests.support.two_sources import US, U, dies_before_a_cut, names_of, refuse
 A, B = Table("a"), Table("b")
 
 
-def test_each_goes_its_way(log: LogWriter, us: LogWriter, target: Path) -> None:
+def test_each_channel_has_its_own_data_cuts_and_status(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
     """Side by side and by turns: data, positions, cuts, status and metrics of each."""
     with applier(log.folder, target) as first, applier(us.folder, target, channel="us") as other:
         for key in range(5):
@@ -125,7 +127,9 @@ def test_the_first_is_refused_as_the_others_are(
     assert f'"us" has u.a of {target}: "default" can not feed it' in error.message
 
 
-def test_names_that_differ_in_case(log: LogWriter, us: LogWriter, target: Path) -> None:
+def test_a_table_whose_name_differs_only_in_case_is_refused(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
     run(log.folder, target)
     us.ddl(Table("A").create)
     assert "t.A" in refused(us, target, "us").message
@@ -175,7 +179,7 @@ def test_rename_into_a_name_of_the_first(log: LogWriter, us: LogWriter, target: 
 
 
 @pytest.mark.parametrize("channel", ["default", "us"])
-def test_both_make_it_at_one_moment(
+def test_only_one_of_two_channels_that_announce_a_table_gets_it(
     log: LogWriter, us: LogWriter, target: Path, channel: str
 ) -> None:
     """The one is just going to announce its table, as the other one comes."""
@@ -206,7 +210,9 @@ def test_both_make_it_at_one_moment(
         assert fault == [""]
 
 
-def test_a_note_that_was_lost(us: LogWriter, log: LogWriter, target: Path) -> None:
+def test_a_lost_note_of_a_name_is_written_again(
+    us: LogWriter, log: LogWriter, target: Path
+) -> None:
     """With the power: a start writes it once more, before anything else comes."""
     run(log.folder, target)
     assert run(us.folder, target, channel="us")
@@ -310,7 +316,9 @@ def test_a_configuration_names_the_channel_of_a_command(
     assert look["replica_status"][0]["Channel_Name"] == "us" and set(look["tables"]) == {"u.a"}
 
 
-def test_a_cut_of_all(log: LogWriter, us: LogWriter, target: Path) -> None:
+def test_a_joint_cut_shows_each_channels_newest_cut(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
     """A vector: each channel's newest cut, whose tables are no other's."""
     run(log.folder, target)
     us.transaction(insert(U, (1, "us")))
@@ -340,7 +348,7 @@ def lying(*folders: Path) -> dict[Path, int]:
 
 
 @pytest.mark.parametrize("tidies", ["default", "us"])
-def test_what_another_promises_stays(
+def test_one_channels_upkeep_keeps_the_others_cuts(
     log: LogWriter, us: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, tidies: str
 ) -> None:
     """Compaction, VACUUM, clean-up of logs, pruned cuts and removed tables are each channel's

@@ -38,7 +38,9 @@ def test_a_rename_of_what_the_target_has_not(log: LogWriter, us: LogWriter, targ
     assert noted_names(first) == {"u.a": "us"}
 
 
-def test_statements_about_tables_of_another(log: LogWriter, us: LogWriter, target: Path) -> None:
+def test_statements_about_another_channels_table_leave_it(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
     """What one source drops, empties or changes is its own: not what has the name here."""
     log.transaction(insert(A, (1, "eu")), insert(B, (1, "eu")))
     run(log.folder, target)

@@ -76,7 +76,9 @@ def last_of(want: Any) -> Any:
     return list(want.values())[-1]["t.a"]
 
 
-def test_images_without_all_columns(log: LogWriter, tmp_path: Path, given: Given) -> None:
+def test_images_without_all_columns_are_masked(
+    log: LogWriter, tmp_path: Path, given: Given
+) -> None:
     log.transaction(update(A, ({0: 1}, {1: "new"})), update(A, ({0: 2}, {3: 5})))
     assert run(log.folder, tmp_path / "lake", **given)
     assert last_shown(tmp_path / "lake") == {"t.a": [(1, hashed("new"), ROWS[0][2]), ROWS[1]]}
@@ -106,7 +108,7 @@ def test_rules_that_a_table_has_no_room_for(
     assert isinstance(error, SettingError) and says in str(error) and error.table == "t.a"
 
 
-def test_a_table_without_a_key(tmp_path: Path, given: Given) -> None:
+def test_masks_are_refused_for_a_table_without_key(tmp_path: Path, given: Given) -> None:
     log, b = LogWriter(tmp_path / "log"), Table("b", A.columns, ())
     log.transaction(insert(b, (1, SECRET, "x", 7)))
     error = stopped(log.folder, tmp_path / "lake", **given)
@@ -123,7 +125,7 @@ def test_a_table_without_a_key(tmp_path: Path, given: Given) -> None:
         ("ALTER TABLE t.a ADD g INT AS (n + 1)", StatementError),
     ],
 )
-def test_statements_that_would_break_a_rule(
+def test_statements_that_would_break_a_rule_stop(
     log: LogWriter, tmp_path: Path, given: Given, statement: str, error: type[SparkReplError]
 ) -> None:
     log.ddl(statement)

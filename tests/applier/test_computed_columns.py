@@ -40,7 +40,9 @@ LAST = [(1, 101, "x!", 2), (2, 201, None, 201), (3, 301, "zz!", 3), (4, 401, "gi
     [(True, False), (False, True)],
     ids=["mapped, the same log", "by name, another log"],
 )
-def test_a_crash_at_any_step(tmp_path: Path, mapping: bool, lost: bool) -> None:
+def test_a_crash_at_any_step_leaves_computed_columns_equal(
+    tmp_path: Path, mapping: bool, lost: bool
+) -> None:
     source, keys = Twice(tmp_path), {"column_mapping": mapping}
     write(source)
     want, step = cut_off_anywhere(source, tmp_path, lost=lost, keys=keys)

@@ -81,7 +81,7 @@ def test_files_are_the_rows_until_one_is_deleted(
 
 
 @pytest.mark.parametrize("keys", [{"column_mapping": True}, {"partition_by": ["t.a(v)"]}])
-def test_what_files_alone_do_not_say(
+def test_an_export_tells_what_files_lack(
     log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str], keys: dict[str, Any]
 ) -> None:
     target = tmp_path / "lake"
@@ -110,7 +110,7 @@ def with_deleted(
 
 
 @pytest.mark.parametrize("with_deleted", [*ENGINES], indirect=True)
-def test_duckdb_over_delta_rs(with_deleted: dict[str, Any]) -> None:
+def test_duckdb_reads_an_exported_cut_by_delta_rs(with_deleted: dict[str, Any]) -> None:
     duckdb: Any = pytest.importorskip("duckdb", reason="duckdb: pip install -e '.[readers]'")
     table = DeltaTable(with_deleted["path"], version=with_deleted["version"])
     rows = QueryBuilder().register("t", table).execute("SELECT * FROM t")
@@ -119,7 +119,7 @@ def test_duckdb_over_delta_rs(with_deleted: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("with_deleted", [*ENGINES], indirect=True)
-def test_polars_over_delta_rs_and_alone(with_deleted: dict[str, Any]) -> None:
+def test_polars_reads_an_exported_cut(with_deleted: dict[str, Any]) -> None:
     polars: Any = pytest.importorskip("polars", reason="polars: pip install -e '.[readers]'")
     frame = polars.scan_delta(with_deleted["path"], version=with_deleted["version"])
     names = [field["name"] for field in with_deleted["schema"]["fields"]]
@@ -133,7 +133,7 @@ def test_polars_over_delta_rs_and_alone(with_deleted: dict[str, Any]) -> None:
     assert sorted(frame.select(names).collect().rows()) == ROWS[1:]
 
 
-def test_into_a_file_and_kept(
+def test_an_export_is_written_to_a_file_and_pinned(
     log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target, out = tmp_path / "lake", tmp_path / "cut.json"

@@ -39,7 +39,9 @@ def said(client: int = 255, server: int = 255, *, made: bool = True) -> bytes:
         ("CONVERT TO CHARACTER SET ascii", [(1, "?")]),
     ],
 )
-def test_a_table_map_says_it(tmp_path: Path, statement: str, want: list[Any]) -> None:
+def test_a_table_map_tells_a_databases_character_set(
+    tmp_path: Path, statement: str, want: list[Any]
+) -> None:
     """Also before a restart; a column that comes later has the same, where the table's it is."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl("CREATE TABLE t.a (id INT PRIMARY KEY, v VARCHAR(40))")
@@ -66,7 +68,9 @@ def test_a_table_map_says_it(tmp_path: Path, statement: str, want: list[Any]) ->
         [("ALTER DATABASE l ENCRYPTION 'N' COLLATE latin1_swedish_ci", said())],
     ],
 )
-def test_a_statement_says_it(tmp_path: Path, statements: list[tuple[str, bytes]]) -> None:
+def test_a_statement_tells_a_databases_character_set(
+    tmp_path: Path, statements: list[tuple[str, bytes]]
+) -> None:
     """Whatever the session's own database, or its collation_database, is."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     for text, status in statements:
@@ -99,7 +103,7 @@ def test_a_statement_says_it(tmp_path: Path, statements: list[tuple[str, bytes]]
         (["ADD c VARCHAR(9) DEFAULT 'é'", "ADD h CHAR(9) AS (HEX(c)) STORED"], "character set"),
     ],
 )
-def test_what_nothing_says_stops(
+def test_an_unknown_character_set_of_a_database_stops(
     tmp_path: Path, statements: list[tuple[str, bytes]], alters: list[str], wanted: str
 ) -> None:
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
@@ -132,7 +136,7 @@ def test_what_does_not_depend_on_it_goes_on(tmp_path: Path) -> None:
     assert last_shown(target)["t.a"] == [(1, "é", "x", "é", "é")]
 
 
-def test_databases_at_their_places(tmp_path: Path) -> None:
+def test_character_sets_of_databases_follow_their_statements(tmp_path: Path) -> None:
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl("CREATE DATABASE l CHARACTER SET latin1")
     log.ddl("CREATE DATABASE m COLLATE latin2_bin")

@@ -63,7 +63,7 @@ def test_nothing_grows_with_shards_that_come_and_go(tmp_path: Path, target: Path
     assert {row for row in shown if row[-1] == "2"} == {(4, "again", "2")}
 
 
-def test_what_a_cut_shows_stays(tmp_path: Path, target: Path) -> None:
+def test_a_dropped_shard_stays_while_a_cut_shows_it(tmp_path: Path, target: Path) -> None:
     """The definition by which its shard is read, too."""
     log = filled(begun(tmp_path / "log"))
     assert run(log.folder, target, **BOTH)
@@ -79,7 +79,9 @@ def test_what_a_cut_shows_stays(tmp_path: Path, target: Path) -> None:
     assert before in [at_cut(target, cut) for cut in cuts(target)]
 
 
-def test_shards_of_two_channels(tmp_path: Path, target: Path) -> None:
+def test_a_dropped_shards_rows_stay_on_record_for_each_channel(
+    tmp_path: Path, target: Path
+) -> None:
     """Their indexes go; the rows say which shards a channel had, and stay."""
     logs = writers(tmp_path)
     options = {"keys": {**KEYS, "column_mapping": True, "vacuum_hours": 0}, "tables": [SHARED]}

@@ -44,7 +44,7 @@ def as_earlier(target: Path, charset: str | None, collation: int) -> None:
         (["ADD c VARCHAR(9) DEFAULT 'ñ'", "MODIFY c VARBINARY(9)"], [(1, "ñ", b"\xf1")]),
     ],
 )
-def test_a_table_map_says_it(
+def test_a_table_map_tells_an_earlier_tables_character_set(
     tmp_path: Path, charset: str | None, collation: int, statements: list[str], want: list[Any]
 ) -> None:
     """Outside of strict mode, too."""

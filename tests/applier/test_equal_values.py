@@ -79,7 +79,7 @@ def test_a_document_that_is_not_there_is_missed(log, target):
 
 
 @bounds
-def test_characters_with_two_forms(log, target, bound):
+def test_characters_with_two_forms_are_one_value(log, target, bound):
     log.ddl(JAPANESE.create)
     log.transaction(insert(JAPANESE, (1, NEC), (1, JIS), (2, JIS)))
     run(log.folder, target)

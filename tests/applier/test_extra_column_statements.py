@@ -21,7 +21,7 @@ def log(tmp_path: Path) -> LogWriter:
     return begun(tmp_path / "log")
 
 
-def test_truncate_marks_what_is_left(log: LogWriter, tmp_path: Path) -> None:
+def test_a_truncate_marks_the_rows_as_deleted(log: LogWriter, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     log.transaction(delete(T, FIRST[0]))
     log.ddl("TRUNCATE t.a")
@@ -39,7 +39,7 @@ def test_truncate_marks_what_is_left(log: LogWriter, tmp_path: Path) -> None:
     assert isinstance(error, SettingError)
 
 
-def test_statements_leave_them_at_the_end(log: LogWriter, tmp_path: Path) -> None:
+def test_statements_keep_extra_columns_at_the_end(log: LogWriter, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     log.transaction(delete(T, FIRST[0]))
     log.ddl("ALTER TABLE t.a ADD g INT AS (n + 1) STORED, MODIFY v VARCHAR(80), ADD w INT FIRST")
@@ -135,7 +135,9 @@ def test_a_dropped_partition_stops_if_deleted_rows_are_kept(tmp_path: Path) -> N
     assert last_shown(lake / "gone")["t.a"] == [(*FIRST[2], log.gtid(1))]
 
 
-def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
+def test_the_policy_additive_only_is_refused_with_extra_columns(
+    log: LogWriter, tmp_path: Path
+) -> None:
     log.ddl("ALTER TABLE t.a DROP COLUMN n")
     kept = {"policy": ["t.a: additive_only"]}
     error = stopped(log.folder, tmp_path / "lake", ddl=kept, **rule())

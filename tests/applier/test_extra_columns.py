@@ -66,7 +66,9 @@ def test_what_rows_tell_of_their_last_change(log: LogWriter, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("mode", ["mirror", "append"])
-def test_of_a_table_under_another_name(log: LogWriter, tmp_path: Path, mode: str) -> None:
+def test_the_column_source_table_has_the_sources_name(
+    log: LogWriter, tmp_path: Path, mode: str
+) -> None:
     """The source's own name is told."""
     log.transaction(delete(T, FIRST[0]), insert(T, (4, 4, "q")))
     columns = ["source_table", "operation", *(["deleted"] * (mode == "mirror"))]
@@ -80,7 +82,7 @@ def test_of_a_table_under_another_name(log: LogWriter, tmp_path: Path, mode: str
     ]  # fmt: skip
 
 
-def test_some_of_them_in_one_order(log: LogWriter, tmp_path: Path) -> None:
+def test_extra_columns_have_one_order_whatever_the_rules(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(delete(T, FIRST[0]))
     assert run(log.folder, tmp_path / "lake", **rule("operation", "gtid"))
     want = [(*row, log.gtid(2), "INSERT") for row in FIRST[1:]]
@@ -137,7 +139,7 @@ def test_equals_one_change_at_a_time(tmp_path: Path, seed: int, mode: str) -> No
     ],
     ids=["update", "delete", "partial", "insert", "moved"],
 )
-def test_what_is_deleted_is_not_there(
+def test_a_row_kept_as_deleted_counts_as_absent(
     log: LogWriter, tmp_path: Path, change: Any, number: int
 ) -> None:
     log.transaction(delete(T, FIRST[1]))
@@ -165,7 +167,7 @@ def test_a_crash_at_any_step_leaves_extra_columns_equal(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_another_log_of_the_source(tmp_path: Path) -> None:
+def test_extra_columns_are_equal_after_a_lost_relay_log(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", T.create)
     source.transaction(insert(T, *FIRST))
@@ -200,7 +202,7 @@ def test_other_columns_than_the_table_was_made_with(
     refuse_each_other(log, tmp_path, rule(), then)
 
 
-def test_beside_masks_and_withheld_columns(log: LogWriter, tmp_path: Path) -> None:
+def test_extra_columns_go_with_masks_and_exclusions(log: LogWriter, tmp_path: Path) -> None:
     given = rule("deleted", "operation", exclude=["n"], mask={"v": "keep_last:1"})
     log.transaction(delete(T, FIRST[1]), update(T, ({0: 1}, {2: "uv"})))
     log.ddl("ALTER TABLE t.a ADD w INT")
@@ -223,13 +225,13 @@ def test_rows_that_stop_to_pass_are_deleted(log: LogWriter, tmp_path: Path) -> N
     ]
 
 
-def test_a_database_under_another_name(log: LogWriter, tmp_path: Path) -> None:
+def test_a_rewritten_databases_rows_have_extra_columns(log: LogWriter, tmp_path: Path) -> None:
     assert run(log.folder, tmp_path / "lake", filters={"rewrite_db": ["t->u"]}, **rule(match="u.a"))
     want = [(*row, *told(log, 3, "INSERT")) for row in FIRST]
     assert last_shown(tmp_path / "lake") == {"u.a": want}
 
 
-def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> None:
+def test_an_xa_transactions_extra_columns_name_its_commit(log: LogWriter, tmp_path: Path) -> None:
     xid, lake = (b"x", b"", 1), tmp_path / "lake"
     log.xa_prepare(xid, insert(T, (4, 4, "q")), delete(T, FIRST[0]))
     assert run(log.folder, lake, **rule())
@@ -253,7 +255,7 @@ def test_without_gtids_the_column_gtid_is_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mine", ["t.a", "t.c"], ids=["the parent", "the child"])
-def test_what_a_foreign_key_carries_on(tmp_path: Path, mine: str) -> None:
+def test_cascades_into_a_table_with_extra_columns_stop(tmp_path: Path, mine: str) -> None:
     log = carried_on(tmp_path / "log")
     error = stopped(log.folder, tmp_path / "lake", ddl={"cascades": "emulate"}, **rule(match=mine))
     assert isinstance(error, DecodeError) and error.table == mine
@@ -265,12 +267,12 @@ def test_logged_columns_that_no_statement_has_made(log: LogWriter, tmp_path: Pat
     assert isinstance(error, SchemaError) and "some of which are added" in str(error)
 
 
-def test_what_does_not_go_together() -> None:
+def test_extra_columns_refuse_a_quarantine() -> None:
     with pytest.raises(ConfigError, match=r"tables\[1\].extra_columns: apply.on_error"):
         Config.from_mapping({"apply": {"on_error": "quarantine"}, **rule("gtid")})
 
 
-def test_a_copy_that_catches_up(log: LogWriter, tmp_path: Path) -> None:
+def test_a_copy_that_catches_up_gets_extra_columns(log: LogWriter, tmp_path: Path) -> None:
     """Rows that were read at other moments: what the log then says of them is right."""
     lake, held = tmp_path / "lake", f"{log.source}:1-3"
     plan_first(lake, held, "t.a")
@@ -291,7 +293,7 @@ def test_a_copy_that_catches_up(log: LogWriter, tmp_path: Path) -> None:
     ]
 
 
-def test_rows_that_are_repaired(log: LogWriter, tmp_path: Path) -> None:
+def test_a_repair_writes_extra_columns(log: LogWriter, tmp_path: Path) -> None:
     """What comes and what goes, by a repair; a deleted row is not there, so it comes anew."""
     lake = tmp_path / "lake"
     log.transaction(delete(T, FIRST[2]))

@@ -42,7 +42,7 @@ def seen_by_others(folder: Path) -> set[str]:
     return seen
 
 
-def test_others_read_tables_and_cuts_alone(log: LogWriter, target: Path) -> None:
+def test_other_users_can_read_only_tables_and_cuts(log: LogWriter, target: Path) -> None:
     log.transaction(insert(A, (1, "x")))
     log.xa_prepare(ONE, insert(A, (10, "one")))
     assert run(log.folder, target)

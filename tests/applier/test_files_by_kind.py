@@ -61,7 +61,7 @@ def aged(log: LogWriter, target: Path, times: int = 2) -> Counter[str]:
     return below_target(target)
 
 
-def test_a_table_in_quarantine(log: LogWriter, target: Path) -> None:
+def test_a_table_in_quarantine_has_files_until_it_ends(log: LogWriter, target: Path) -> None:
     kept, part = "_repl/quarantine/*/*.events", "_repl/quarantine/*/*.new"
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
     for number in range(2, 5):
@@ -211,7 +211,7 @@ def test_a_change_data_feed(log: LogWriter, target: Path) -> None:
     assert [path for path in (target / "t/a/_change_data").rglob("*") if path.is_file()] == []
 
 
-def test_cuts_of_many_tables(log: LogWriter, target: Path) -> None:
+def test_pruned_cuts_of_many_tables_leave_one_row_a_table(log: LogWriter, target: Path) -> None:
     """Pruning leaves the newest cut, and one row for each of its tables."""
     for number in range(_MANY):
         log.ddl(Table(f"c{number}").create)

@@ -86,7 +86,7 @@ def test_rows_of_what_is_left_out_are_not_read(tmp_path: Path) -> None:
     assert last_shown(tmp_path / "lake") == {"t.a": [(1, "x")]}
 
 
-def test_statements_of_several_tables(log: LogWriter, tmp_path: Path) -> None:
+def test_the_first_named_table_decides_about_a_drop(log: LogWriter, tmp_path: Path) -> None:
     """The first that a rule names decides about DROP, as on MySQL's replica."""
     log.ddl("DROP TABLE t.b, t.a")
     assert run(log.folder, tmp_path / "one", filters={"ignore_table": ["t.b"]})
@@ -151,7 +151,9 @@ def test_a_statement_that_is_left_out_while_rows_are_not(log: LogWriter, tmp_pat
 @pytest.mark.parametrize(
     "statement", ["RENAME TABLE t.a TO t.b2", "ALTER TABLE t.a RENAME TO t.b2, ADD n INT"]
 )
-def test_a_table_that_leaves(log: LogWriter, tmp_path: Path, statement: str) -> None:
+def test_a_table_renamed_out_of_the_rules_leaves_the_target(
+    log: LogWriter, tmp_path: Path, statement: str
+) -> None:
     log.ddl(statement)
     assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
     assert last_shown(tmp_path / "lake") == {}

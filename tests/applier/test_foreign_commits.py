@@ -111,7 +111,7 @@ def restore(folder: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("keys", [{}, {"on_foreign_change": "accept"}])
-def test_restore_undoes_what_others_did(log, target, keys):
+def test_a_restore_undoes_what_others_did(log, target, keys):
     log.transaction(insert(A, *[(key, "a") for key in range(5)]))
     assert run(log.folder, target)
     folder = str(target / "t" / "a")
@@ -156,7 +156,7 @@ def at_plan(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> list[s
 TEXT_KEY = Table("a", (("k", "varchar(40)"), ("v", "varchar(40)")), (0,))
 
 
-def test_vacuum_behind_a_plan(tmp_path, target, monkeypatch):
+def test_a_vacuum_between_plan_and_work_is_planned_again(tmp_path, target, monkeypatch):
     """The files of the plan are gone when the workers look into them: planned anew."""
     log = LogWriter(tmp_path / "log")
     for statement in ("CREATE DATABASE t", TEXT_KEY.create):
@@ -216,7 +216,7 @@ def test_foreign_files_without_statistics_get_the_number_of_rows(log, target, st
     assert [found["numRecords"] for found in marked] == [6]
 
 
-def test_partition_folder_with_a_percent_sign(tmp_path):
+def test_a_partition_folder_with_a_percent_sign_is_read(tmp_path):
     """Spark names a partition's folder v=a%20b, and the log holds its URI."""
     folder = tmp_path / "v=a%20b"
     folder.mkdir()

@@ -181,7 +181,7 @@ def test_no_cut_while_a_table_is_ahead(apart, order):
     assert following == apart.end if order else following >= apart.end
 
 
-def test_no_gaps_nothing_to_do(tmp_path, caplog):
+def test_without_gaps_until_after_gaps_does_nothing(tmp_path, caplog):
     caplog.set_level("INFO")
     log = LogWriter(tmp_path / "log")
     log.ddl("CREATE DATABASE t")

@@ -72,7 +72,7 @@ def test_a_group_that_changes_nothing_makes_no_version(log, target):
     assert cuts(target)[-1].gtid_executed.endswith(":1-4")
 
 
-def test_cut_off_between_two_tables(log, target, killed, monkeypatch):
+def test_a_kill_between_two_tables_is_caught_up_once(log, target, killed, monkeypatch):
     """As tests/crash does it to a process: what the one has the other gets, once."""
     monkeypatch.setenv("SPARK_REPL_CRASH", "between_tables:99")  # so that it is reached
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))

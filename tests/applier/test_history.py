@@ -157,7 +157,9 @@ def test_a_copy_s_rows_are_from_its_gtid_set(log: LogWriter, tmp_path: Path) -> 
     ]  # fmt: skip
 
 
-def test_beside_other_keys_of_a_rule(log: LogWriter, tmp_path: Path) -> None:
+def test_a_history_goes_with_filters_masks_and_extra_columns(
+    log: LogWriter, tmp_path: Path
+) -> None:
     log.transaction(update(T, (FIRST[0], (1, 9, "xx")), (FIRST[1], (2, 6, "yy"))))
     log.transaction(update(T, ((2, 6, "yy"), (2, 0, "y"))), delete(T, (1, 9, "xx")))
     given = rule(
@@ -190,7 +192,7 @@ def test_what_does_not_fit_stops_by_name(tmp_path: Path) -> None:
         assert (2, 2, "fits") in current(versions(tmp_path / f"lake{number}"))
 
 
-def test_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
+def test_a_history_takes_absent_columns_from_the_target(log: LogWriter, tmp_path: Path) -> None:
     """A version that ends is read from the target, so its image may lack columns; one that begins
     has what its before image has, or a default."""
     log.transaction(insert(T, {0: 4, 2: "part"}), update(T, (FIRST[1], {1: 8})))

@@ -23,7 +23,7 @@ def log(tmp_path: Path) -> LogWriter:
     return begun(tmp_path / "log")
 
 
-def test_a_table_of_another_name(log: LogWriter, tmp_path: Path) -> None:
+def test_a_routed_table_may_have_a_history(log: LogWriter, tmp_path: Path) -> None:
     model = VersionModel(log)
     model.first(FIRST)
     model.transaction(model.update(1, (1, 2, "x")))

@@ -31,7 +31,7 @@ def flagged(rows: list[Any]) -> list[Any]:
     return [(*row[:-5], row[-1]) for row in rows]
 
 
-def test_versions_become_what_rows_do(log: LogWriter, tmp_path: Path) -> None:
+def test_statements_change_versions_as_rows(log: LogWriter, tmp_path: Path) -> None:
     """Of whatever key: those that are current are found by the key that the table has."""
     lake = tmp_path / "lake"
     log.transaction(update(T, (FIRST[0], (1, 2, "xx"))), delete(T, FIRST[2]))
@@ -54,7 +54,7 @@ def test_versions_become_what_rows_do(log: LogWriter, tmp_path: Path) -> None:
     assert last_shown(lake / "0") == {}
 
 
-def test_truncate_ends_what_is_current(log: LogWriter, tmp_path: Path) -> None:
+def test_a_truncate_ends_all_current_versions(log: LogWriter, tmp_path: Path) -> None:
     lake, model = tmp_path / "lake", VersionModel(log)
     model.first(FIRST)
     model.transaction(model.delete(1))
@@ -82,7 +82,7 @@ def test_a_truncate_that_is_to_be_passed_over(log: LogWriter, tmp_path: Path) ->
     ]  # fmt: skip
 
 
-def test_a_table_without_a_key(log: LogWriter, tmp_path: Path) -> None:
+def test_a_history_of_a_table_without_key_is_refused(log: LogWriter, tmp_path: Path) -> None:
     bag, lake = Table("bag", T.columns, ()), tmp_path / "lake"
     log.ddl(bag.create)
     error = stopped(log.folder, lake, **rule("t.%"))
@@ -147,7 +147,7 @@ def test_an_online_tool_s_copy_does_not_take_a_changelog_s_place(tmp_path: Path)
         ({"ddl": {"policy": "additive_only"}, **rule()}, r"mode = \"history\""),
     ],
 )
-def test_what_has_no_meaning(given: dict[str, Any], says: str) -> None:
+def test_history_refuses_settings_without_meaning(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         Config.from_mapping(given)
     Config.from_mapping(rule(extra_columns=["operation", "source_table"])).check_supported()

@@ -46,7 +46,7 @@ def log(tmp_path: Path) -> LogWriter:
     [(True, False, 1), (False, True, 3), (True, True, 3)],
     ids=["marked", "written anew", "partitions"],
 )
-def test_they_are_columns_as_others(
+def test_large_columns_behave_as_other_columns(
     log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture, vectors: bool, divided: bool, count: int,
 ) -> None:  # fmt: skip

@@ -58,7 +58,9 @@ def with_files(target: Path, count: int, *, checkpoint: bool) -> None:
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
-def test_as_much_work_as_few(log: LogWriter, tmp_path: Path, checkpoint: bool) -> None:
+def test_a_start_costs_as_much_with_many_files_as_with_few(
+    log: LogWriter, tmp_path: Path, checkpoint: bool
+) -> None:
     seen = []
     for count in (10, 10_000):
         target = tmp_path / str(count)

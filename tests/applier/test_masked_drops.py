@@ -56,7 +56,7 @@ def test_a_rule_may_name_a_hidden_column_that_was_dropped(
 @pytest.mark.parametrize("rule", HIDING)
 @pytest.mark.parametrize("way", ["follow", "fold"])
 @pytest.mark.parametrize(("copy", "old"), [("_a_gho", "_a_del"), ("_a_new", "_a_old")])
-def test_an_online_tool_drops_it(
+def test_an_online_tool_may_drop_a_hidden_column(
     log: LogWriter, tmp_path: Path, copy: str, old: str, way: str, rule: dict[str, Any]
 ) -> None:
     given: dict[str, Any] = {"tables": [{"match": "t.a", **rule}], "ddl": {"online_tools": way}}
@@ -84,7 +84,7 @@ def test_a_name_that_the_table_never_had_stops(log: LogWriter, tmp_path: Path) -
     assert isinstance(error, SettingError) and "the table has no column male" in str(error)
 
 
-def test_another_name_for_it_stops(log: LogWriter, tmp_path: Path) -> None:
+def test_renaming_a_masked_column_stops(log: LogWriter, tmp_path: Path) -> None:
     rules = [{"match": "t.a", "mask": {"mail": "null"}}]
     log.ddl("ALTER TABLE t.a RENAME COLUMN mail TO post")
     error = stopped(log.folder, tmp_path / "lake", tables=rules)
@@ -136,7 +136,7 @@ def test_drop_column_and_another_name_in_one_statement(
     assert last_shown(target) == {"t.b": [(1, 7), (2, 8)]}
 
 
-def test_it_comes_back_plain(log: LogWriter, tmp_path: Path) -> None:
+def test_a_column_added_again_without_its_rule_is_plain(log: LogWriter, tmp_path: Path) -> None:
     """``verify`` compares with each cut's own masks."""
     rules, target = [{"match": "t.a", "mask": {"mail": "keep_last:1"}}], tmp_path / "lake"
     assert run(log.folder, target, tables=rules)

@@ -69,7 +69,7 @@ def test_rows_with_masked_keys_are_found_and_no_file_has_the_secret(
 
 
 @pytest.mark.parametrize("group", [1, 100])
-def test_images_without_all_columns(
+def test_masked_keys_follow_images_without_all_columns(
     log: LogWriter, tmp_path: Path, given: Given, group: int
 ) -> None:
     log.transaction(update(A, ({0: f"{SECRET}1"}, {2: "z"})), delete(A, {0: f"{SECRET}2"}))
@@ -159,7 +159,7 @@ def test_masks_by_which_two_rows_may_be_one(
     assert says in str(error)
 
 
-def test_what_is_not_asked_for(log: LogWriter, tmp_path: Path, given: Given) -> None:
+def test_a_masked_key_needs_mask_keys(log: LogWriter, tmp_path: Path, given: Given) -> None:
     """Also of a target that was made by a rule which did, and of a column that is left out."""
     lake = tmp_path / "lake"
     plain = {**given, "tables": [{**RULE, "mask_keys": False}]}
@@ -218,7 +218,7 @@ def test_statements_that_keep_to_the_rule(log: LogWriter, tmp_path: Path, given:
     assert holding(lake, SECRET) == []
 
 
-def test_what_a_foreign_key_carries_on(tmp_path: Path, given: Given) -> None:
+def test_cascades_from_a_masked_key_stop(tmp_path: Path, given: Given) -> None:
     """From a table whose key is masked: its children have the values, which are looked for."""
     parent = Table("a", (("id", "int"), ("v", "varchar(9)")))
     log = carried_on(tmp_path / "log", parent, [(1, "x"), (2, "y"), (3, "z")])

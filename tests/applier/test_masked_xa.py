@@ -51,7 +51,9 @@ def test_one_of_a_table_with_hidden_columns(
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_one_with_statements_texts(log: LogWriter, tmp_path: Path, compressed: bool) -> None:
+def test_a_branch_with_texts_of_statements_is_refused(
+    log: LogWriter, tmp_path: Path, compressed: bool
+) -> None:
     """Which may hold values of any table (binlog_rows_query_log_events)."""
     log.rows_query = f"INSERT INTO b SELECT id, '{SECRET}' FROM a"
     log.xa_prepare(XID, insert(B, (1, "b")), compressed=compressed)
@@ -64,7 +66,9 @@ def test_one_with_statements_texts(log: LogWriter, tmp_path: Path, compressed: b
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_one_of_other_tables_is_kept(log: LogWriter, tmp_path: Path, compressed: bool) -> None:
+def test_a_branch_of_unmasked_tables_is_kept(
+    log: LogWriter, tmp_path: Path, compressed: bool
+) -> None:
     rule = {"match": "lake.a", "mask": {"mail": "null"}}
     given: dict[str, Any] = {"tables": [rule], "filters": FILTERS}
     log.xa_prepare(XID, insert(B, (1, "b")), compressed=compressed)

@@ -25,7 +25,7 @@ def test_what_is_left_out_need_not_be_understood(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("said", ["", ", RENAME TO t.c", "; DROP TABLE t.a"])
-def test_else_it_stops_with_its_table(tmp_path: Path, said: str) -> None:
+def test_an_unreadable_statement_stops_with_its_table(tmp_path: Path, said: str) -> None:
     """Without the name, where it may be about another table too."""
     log = LogWriter(tmp_path / "log")
     log.ddl(B.create)

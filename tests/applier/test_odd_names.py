@@ -26,7 +26,7 @@ def odd_target(tmp_path, request):
     return tmp_path / request.param
 
 
-def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
+def test_tables_with_odd_names_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
     monkeypatch.setattr(checkpoint_schedule, "EVERY", 1)
     log = LogWriter(tmp_path / "log")
     tables = [Table(name) for name in NAMES]
@@ -55,7 +55,7 @@ def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
     assert "t.名前" in capsys.readouterr().out
 
 
-def test_a_table_that_is_not_there(tmp_path):
+def test_an_absent_table_with_an_odd_name_has_no_snapshot(tmp_path):
     folder = tmp_path / encode("ü")
     assert LocalDelta().snapshot(str(folder)) is None
     (folder / "_delta_log").mkdir(parents=True)

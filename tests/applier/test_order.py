@@ -157,7 +157,7 @@ def test_stop_reports_the_position_of_the_last_cut(log, target, order):
         "ALTER TABLE t.b REMOVE PARTITIONING",
     ],
 )
-def test_statements_stand_in_their_place(log, target, statement):
+def test_statements_commit_in_the_order_of_the_log(log, target, statement):
     """Scenarios 23, 24, 34: DDL and account statements commit in order: behind each the tables
     hold what comes before it, and not what comes after."""
     log.transaction(insert(A, (1, "before")))
@@ -169,7 +169,7 @@ def test_statements_stand_in_their_place(log, target, statement):
     assert rows(target, A) == [(1, "before"), (2, "behind")]
 
 
-def test_a_create_that_made_nothing(log, target):
+def test_a_create_if_not_exists_keeps_the_existing_table(log, target):
     """The table was there before the log, and is another one than the statement describes."""
     other = "CREATE TABLE IF NOT EXISTS t.c (v INT, id INT PRIMARY KEY)"
     log.ddl(other, status=b"\x12\xff\0")
@@ -231,7 +231,7 @@ def test_what_is_left_out_before_it_comes_is_not_applied(log, target, restarts):
     assert rows(target, A) == [(1, "x"), (3, "x")]
 
 
-def test_transaction_larger_than_the_bounds(log, target):
+def test_a_transaction_larger_than_the_bounds_is_a_group(log, target):
     """Scenario 7: an event larger than replica_pending_jobs_size_max is applied, alone."""
     log.transaction(insert(A, (1, "x")))
     log.transaction(insert(A, *[(key, "x" * 40) for key in range(10, 400)]))
@@ -241,7 +241,7 @@ def test_transaction_larger_than_the_bounds(log, target):
     assert [last_gno(cut) for cut in cuts(target)][-3:] == [4, 5, 6]
 
 
-def test_until_inside_a_transaction(log, target):
+def test_until_inside_a_transaction_applies_the_whole_of_it(log, target):
     """Scenario 6: a position inside a group: the whole group is applied, then it stops."""
     log.transaction(insert(A, (1, "x")))
     log.transaction(insert(A, (2, "x")))
@@ -263,7 +263,7 @@ def test_plain_binary_logs_are_relay_logs(log, target):
     assert cuts(target)[-1].source["file"] == "bin.000004"
 
 
-def test_status_while_it_waits(log, target, monkeypatch, capsys):
+def test_status_shows_a_group_that_waits_for_an_earlier_one(log, target, monkeypatch, capsys):
     """Scenarios 18, 33, 169: a group that is done waits for the one before it, whose commit is
     being tried again: the status says so as long as it lasts, and no longer."""
     for key in range(1, 4):
@@ -312,7 +312,7 @@ def by_worker(target: Path, column: str) -> list[Any]:
     return [row[column] for row in status(str(target))["replication_applier_status_by_worker"]]
 
 
-def test_status_of_each_worker(log, target, faults):
+def test_status_has_a_row_for_each_worker(log, target, faults):
     """Scenarios 38, 164, 165: each worker's row tells of its own transactions, retries and
     errors."""
     run(log.folder, target, workers=3)
@@ -344,7 +344,7 @@ def test_status_of_each_worker(log, target, faults):
 
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("order", [True, False])
-def test_several_tables_retry_at_once(log, target, faults, workers, order):
+def test_several_tables_are_retried_at_once(log, target, faults, workers, order):
     """Scenarios 37, 44: temporary errors are tried again until they pass, several at once and with
     one worker; the counters are performance_schema's."""
     for key in range(1, 4):
@@ -359,7 +359,7 @@ def test_several_tables_retry_at_once(log, target, faults, workers, order):
     assert "Input/output error" in one["LAST_TRANSIENT_ERROR_MESSAGE"]
 
 
-def test_retries_in_vain_release_nobody(log, target, faults):
+def test_retries_in_vain_let_no_later_group_commit(log, target, faults):
     """Scenarios 21, 22, 43: retries exhausted in the one that others wait for: it stops with
     MySQL's words, those behind it are turned away, and a restart goes on."""
     for key in range(1, 5):

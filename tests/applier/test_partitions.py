@@ -61,7 +61,9 @@ LAST = {"t.bag": [], "t.c": sorted([*numbered(1, 9, 20, 30, 31), (2, "w")])}
     [(True, False), pytest.param(False, True, marks=pytest.mark.slow)],
     ids=["marked, the same log", "written anew, another log"],
 )
-def test_a_crash_at_any_step(source: Twice, tmp_path: Path, vectors: bool, lost: bool) -> None:
+def test_a_crash_at_any_step_leaves_partitions_equal(
+    source: Twice, tmp_path: Path, vectors: bool, lost: bool
+) -> None:
     want, step = cut_off_anywhere(source, tmp_path, lost=lost, vectors=vectors)
     assert list(want.values())[5:8] == WANT
     assert list(want.values())[-1] == LAST
@@ -108,7 +110,7 @@ def test_the_change_data_feed_has_the_rows_that_go(tmp_path: Path, vectors: bool
     ]
 
 
-def test_in_a_table_with_other_partitions(tmp_path: Path) -> None:
+def test_mysqls_partitions_go_in_a_table_partitioned_otherwise(tmp_path: Path) -> None:
     """target.partition_by, column mapping and files that are older than a column."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     wide = Table("a", (("id", "int"), ("v", "varchar(40)"), ("n", "int")))

@@ -79,7 +79,7 @@ def test_a_rule_of_tables_goes_before(source: Twice, tmp_path: Path) -> None:
     assert "stop" in str(error)
 
 
-def test_what_comes_again_keeps_its_values(source: Twice, tmp_path: Path) -> None:
+def test_a_column_added_again_keeps_its_old_values(source: Twice, tmp_path: Path) -> None:
     narrowed(source)
     source.ddl("ALTER TABLE t.a ADD v VARCHAR(20) DEFAULT 'q'")
     log, target = source.logs[0].folder, tmp_path / "lake"
@@ -87,7 +87,7 @@ def test_what_comes_again_keeps_its_values(source: Twice, tmp_path: Path) -> Non
     assert last_shown(target) == {"t.a": [(None, 2, 2.5, "y"), (7, 3, 9.0, "q"), (8, 1, 3.0, "q")]}
 
 
-def test_images_without_all_columns(source: Twice, tmp_path: Path) -> None:
+def test_retained_columns_are_null_in_images_without_them(source: Twice, tmp_path: Path) -> None:
     """Of a row that is changed the target's column is NULL, whatever its image holds."""
     narrowed(source)
     source.transaction(update(NARROW, ({1: 2}, {2: 5})), insert(NARROW, {1: 4, 2: 1}))

@@ -27,7 +27,7 @@ def promtool(*words: str, said: str = "") -> str:
     return ran.stdout
 
 
-def test_it_takes_the_rules(tmp_path: Path) -> None:
+def test_promtool_accepts_the_alert_rules(tmp_path: Path) -> None:
     words = ["check", "rules", "--lint=all", "--lint-fatal"]
     assert f"SUCCESS: {RULES.read_text('utf-8').count('- alert:')} rules" in promtool(
         *words, str(RULES)

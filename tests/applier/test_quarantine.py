@@ -62,7 +62,9 @@ def assert_cuts(target: Path) -> None:
 
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("bound", [1, 100])
-def test_the_others_go_on(log: LogWriter, target: Path, bound: int, ordered: bool) -> None:
+def test_other_tables_go_on_beside_a_quarantine(
+    log: LogWriter, target: Path, bound: int, ordered: bool
+) -> None:
     how = {**KEEP, "group_max_transactions": bound, "preserve_commit_order": ordered}
     poisoned(log)
     assert run(log.folder, target, **how)
@@ -109,7 +111,7 @@ def cut_off_at(step: int, folder: Path, how: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_a_crash_at_any_step(tmp_path: Path, ordered: bool) -> None:
+def test_a_crash_at_any_step_keeps_each_transaction_once(tmp_path: Path, ordered: bool) -> None:
     step = 1
     how = {**KEEP, "group_max_transactions": 2, "preserve_commit_order": ordered}
     while cut_off_at(step, tmp_path / f"run{step}", how):
@@ -117,7 +119,9 @@ def test_a_crash_at_any_step(tmp_path: Path, ordered: bool) -> None:
     assert step > 10
 
 
-def test_a_replay_in_vain(log: LogWriter, target: Path) -> None:
+def test_a_replay_in_vain_leaves_the_quarantine_with_its_reason(
+    log: LogWriter, target: Path
+) -> None:
     """It stays in quarantine, says why, and is not tried again until somebody asks."""
     poisoned(log)
     assert run(log.folder, target, **KEEP)
@@ -144,7 +148,7 @@ def test_quarantine_drop_forgets_what_was_kept(log: LogWriter, target: Path) -> 
     assert cuts(target)[-1].quarantined["t.a"].reason.startswith("Duplicate entry")
 
 
-def test_a_table_without_key(log: LogWriter, target: Path) -> None:
+def test_a_table_without_key_is_replayed(log: LogWriter, target: Path) -> None:
     log.ddl(BAG.create)
     log.transaction(insert(BAG, (1, "x"), (1, "x")))
     log.transaction(delete(BAG, (2, "no such")), insert(BAG, (3, "y")))
@@ -244,7 +248,7 @@ def test_a_drop_ends_it_as_the_tables_policy_says(
         assert rows(target, A) == [(1, "x"), (2, "x")]
 
 
-def test_a_new_copy_ends_it(log: LogWriter, target: Path) -> None:
+def test_a_new_copy_ends_a_quarantine(log: LogWriter, target: Path) -> None:
     poisoned(log)
     how = {**KEEP, "copies": True}
     assert run(log.folder, target, **how)
@@ -389,7 +393,7 @@ def test_who_does_not_ask_for_it_stops(log: LogWriter, target: Path) -> None:
     assert stopped(log.folder, target).table == "t.b"
 
 
-def test_readers_and_looks_say_so(log: LogWriter, target: Path, capsys: Any) -> None:
+def test_readers_and_commands_show_a_quarantine(log: LogWriter, target: Path, capsys: Any) -> None:
     poisoned(log)
     assert run(log.folder, target, **KEEP)
     layout, cut = Layout(str(target)), cuts(target)[-1]

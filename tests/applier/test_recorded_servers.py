@@ -13,7 +13,7 @@ SERVERS = Path(__file__).parents[1] / "fixtures" / "servers"
 
 
 @pytest.mark.parametrize("version", [path.name for path in sorted(SERVERS.iterdir())])
-def test_all_tables_are_applied(version: str, tmp_path: Path) -> None:
+def test_logs_of_every_recorded_server_are_applied(version: str, tmp_path: Path) -> None:
     """8.0.15 says of no YEAR that it is unsigned."""
     expected = json.loads((SERVERS / version / "expected.json").read_text("utf-8"))
     assert run(SERVERS / version, tmp_path / "lake", keys={"zero_dates": "string"})

@@ -76,7 +76,7 @@ def opening_fails(*numbers: int) -> Iterator[list[str]]:
         pytest.param(True, "source:{file}:{end}", marks=pytest.mark.slow),
     ],
 )
-def test_each_is_tried_again(
+def test_each_failed_read_of_the_relay_log_is_retried(
     received: Received, tmp_path: Path, order: bool, until: str | None
 ) -> None:
     """Scenario 37: reading for the workers, for XA, and of places on the source for cuts and

@@ -195,7 +195,7 @@ def replaced_rate(moment: Any, other: Any) -> Any:
     return replace(moment, transactions_per_s=other.transactions_per_s)
 
 
-def test_the_applier_serves_it(log: LogWriter, tmp_path: Path) -> None:
+def test_the_applier_serves_the_report(log: LogWriter, tmp_path: Path) -> None:
     with applier(log.folder, tmp_path / "lake") as plain:
         config = at_any_port(plain.config)
     with without_spark(), Replica(MagicMock(), config, parts=HERE) as found:

@@ -47,7 +47,7 @@ def reset(file: Path, *more: str) -> int:
     return main(["reset", "--config", str(file), *more, "--json"])
 
 
-def test_all_is_listed_and_removed(
+def test_reset_all_lists_and_removes_every_file(
     log: LogWriter, target: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(target.rglob("*"))
@@ -67,7 +67,7 @@ def test_all_is_listed_and_removed(
     assert paths == {"t/a@2", "t/b@2"}, "no path is given again"
 
 
-def test_all_again_behind_a_kill(log: LogWriter, target: Path, file: Path) -> None:
+def test_reset_all_ends_after_a_kill(log: LogWriter, target: Path, file: Path) -> None:
     """The tables are forgotten in one commit; their folders go now, or at the next reset."""
 
     class KilledError(BaseException):
@@ -213,7 +213,9 @@ def test_a_reset_leaves_other_channels_as_they_are(
     assert last_shown(target) == {"t.a": X, "t.b": X}
 
 
-def test_all_of_a_channel_beside(log: LogWriter, us: LogWriter, target: Path, file: Path) -> None:
+def test_reset_all_of_one_channel_leaves_the_others(
+    log: LogWriter, us: LogWriter, target: Path, file: Path
+) -> None:
     assert run(us.folder, target, channel="us")
     file.write_text(f'channel = "us"\n{file.read_text()}')
     assert reset(file, "--all") == 0
@@ -221,7 +223,7 @@ def test_all_of_a_channel_beside(log: LogWriter, us: LogWriter, target: Path, fi
     assert last_shown(target) == {"t.a": X, "t.b": X}
 
 
-def test_one_table_waits_for_its_copy(log: LogWriter, target: Path, file: Path) -> None:
+def test_a_reset_table_waits_for_its_copy(log: LogWriter, target: Path, file: Path) -> None:
     """The others go on; cuts from before still show it."""
     earlier = cuts(target)[-1]
     assert reset(file, "--table", "t.a") == 0
@@ -237,7 +239,9 @@ def test_one_table_waits_for_its_copy(log: LogWriter, target: Path, file: Path) 
     assert last_shown(target) == {"t.a": [*X, (2, "x")], "t.b": [*X, (2, "x")]}
 
 
-def test_tables_that_are_gone(log: LogWriter, target: Path, file: Path) -> None:
+def test_tables_whose_folders_are_gone_can_be_reset(
+    log: LogWriter, target: Path, file: Path
+) -> None:
     """The start goes on with the whole ones, also where a copy of one of them stood."""
     log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY, v VARCHAR(20))")
     assert run(log.folder, target)
@@ -250,7 +254,7 @@ def test_tables_that_are_gone(log: LogWriter, target: Path, file: Path) -> None:
     assert last_shown(target) == {"t.c": []} and cuts(target)[-1].waiting.keys() == {"t.a", "t.b"}
 
 
-def test_what_is_not_there(
+def test_a_reset_of_an_absent_table_names_the_nearest(
     target: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert reset(file, "--table", "t.aa") == 2
@@ -296,7 +300,7 @@ def follow(hint: str | None, file: Path) -> None:
     ],
     ids=["mask", "exclude", "row_filter", "mode", "to"],
 )
-def test_what_a_changed_rule_advises(
+def test_the_hint_of_a_changed_rule_can_be_followed(
     log: LogWriter, target: Path, tmp_path: Path, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     """The command of the hint is carried out, and the next start goes on by the new rule."""

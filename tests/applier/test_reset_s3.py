@@ -125,7 +125,7 @@ def beside(target: str, file: Path) -> dict[str, dict[str, bytes]]:
     return {below: objects(target, below) for below in ("u", "_repl/channels")}
 
 
-def test_all_is_listed_and_removed(
+def test_reset_all_lists_and_removes_every_object(
     log: LogWriter, us: LogWriter, target: str, file: Path,
     beside: dict[str, dict[str, bytes]], capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -171,7 +171,7 @@ def test_the_steps_of_all_are_all_steps(file: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_one_table_waits_for_its_copy(
+def test_a_reset_table_on_s3_waits_for_its_copy(
     log: LogWriter, us: LogWriter, target: str, file: Path,
     beside: dict[str, dict[str, bytes]], number: int,
 ) -> None:  # fmt: skip

@@ -40,7 +40,7 @@ def hit(wanted: str, count: int) -> Callable[[str], bool]:
 
 @pytest.mark.parametrize("step", ["before_put", "after_put", "before_cut", "after_cut"])
 @pytest.mark.parametrize("several", [False, True])
-def test_mysqls_outcomes_of_a_crash(log, target, step, several, killed):
+def test_a_crash_before_or_after_the_commit_applies_once(log, target, step, several, killed):
     """Scenario 45: crash before the commit: the transaction is applied again, once (O1); behind
     it: it is not applied again (O2)."""
     more = (insert(A, (2, "x")), delete(A, (2, "x"))) if several else ()
@@ -231,7 +231,7 @@ def test_every_cut_tail_ends_at_a_boundary(log, tmp_path, kind):
         assert index.end == RelayPosition(1, start).packed
 
 
-def test_partial_transaction_then_another(log, target):
+def test_a_transaction_without_end_stops_before_the_next(log, target):
     """Scenarios 9, 11, 57: a transaction without its end, followed by another one: the boundaries
     are broken, it is said where, and nothing from there on is applied."""
     log.transaction(insert(A, (1, "x")))

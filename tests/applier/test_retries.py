@@ -66,7 +66,7 @@ def starts(log: LogWriter) -> list[int]:
 # Only what failed is done again.
 
 
-def test_one_worker_alone_reads_twice(log, target, reading):
+def test_only_the_worker_that_failed_reads_again(log, target, reading):
     wave(log, *(insert(A, (key, "x" * 30)) for key in range(3)))
     failed = []
 

@@ -214,7 +214,7 @@ def test_the_next_group_has_a_budget_of_its_own(log, target, monkeypatch):
     assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 3
 
 
-def test_status_while_it_is_tried_again(log, target, monkeypatch):
+def test_status_shows_the_retries_of_the_current_transaction(log, target, monkeypatch):
     """Scenario 38: the columns of the transaction that is being applied."""
     log.transaction(insert(A, (1, "x")))
     found = Faults(monkeypatch, ["commit", "commit"])

@@ -54,7 +54,7 @@ def test_rows_and_statements_go_to_the_rewritten_database(log: LogWriter, tmp_pa
         ({"wild_ignore_table": ["v.a"]}, set()),
     ],
 )
-def test_rules_see_what_was_rewritten(
+def test_rules_see_the_rewritten_name(
     log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], kept: set[str]
 ) -> None:
     assert run(log.folder, tmp_path / "lake", filters={**TO_V, **filters})
@@ -88,7 +88,7 @@ def shared(log: LogWriter, target: Path, **filters: Any) -> SparkReplError:
     return stopped(log.folder, target, filters={"rewrite_db": ["t->u"], **filters})
 
 
-def test_two_tables_in_one_group(log: LogWriter, tmp_path: Path) -> None:
+def test_two_tables_of_one_rewritten_name_stop(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(A, (2, "x")), insert(C, (1, "x")))
     error = shared(log, tmp_path / "lake")
     assert isinstance(error, SchemaError) and error.table == "u.a"
@@ -109,7 +109,9 @@ def test_a_table_that_is_made_twice(log: LogWriter, tmp_path: Path, again: bool)
 @pytest.mark.parametrize(
     "statement", ["DROP TABLE u.a", "ALTER TABLE u.a ADD w INT", "TRUNCATE TABLE u.a"]
 )
-def test_statements_of_another_table(log: LogWriter, tmp_path: Path, statement: str) -> None:
+def test_a_statement_on_a_second_table_of_the_name_stops(
+    log: LogWriter, tmp_path: Path, statement: str
+) -> None:
     log.ddl(statement, "u")
     assert isinstance(shared(log, tmp_path / "lake"), SchemaError)
     assert last_shown(tmp_path / "lake") == {"u.a": [(1, "x")]}

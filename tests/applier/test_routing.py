@@ -52,7 +52,7 @@ def test_rows_and_statements_go_to_the_routed_table(log: LogWriter, tmp_path: Pa
     assert (target / "lake" / "o" / "_delta_log").is_dir()
 
 
-def test_renames_within_and_across(log: LogWriter, tmp_path: Path) -> None:
+def test_renames_follow_the_routes(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     log.ddl("RENAME TABLE t.a TO t.c")  # from one rule's name to another's
     log.transaction(insert(Table("c"), (2, "c")))
@@ -187,7 +187,9 @@ def test_it_is_refused_also_where_it_is_alone(tmp_path: Path) -> None:
         "TRUNCATE TABLE lake.o", "ALTER TABLE lake.o ADD w INT", "RENAME TABLE lake.o TO u.c",
     ],
 )  # fmt: skip
-def test_statements_of_the_other_table(log: LogWriter, tmp_path: Path, statement: str) -> None:
+def test_a_statement_on_a_second_table_of_the_route_stops(
+    log: LogWriter, tmp_path: Path, statement: str
+) -> None:
     log.ddl("CREATE TABLE u.b (id INT PRIMARY KEY)", "u")
     log.ddl(statement, "u")
     error = stopped(log.folder, tmp_path / "lake", tables=[A_IS_O])
@@ -200,7 +202,7 @@ def test_statements_of_the_other_table(log: LogWriter, tmp_path: Path, statement
         assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")], "u.b": []}
 
 
-def test_another_map_than_before_is_refused(log: LogWriter, tmp_path: Path) -> None:
+def test_other_routes_than_before_are_refused(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     assert run(log.folder, target, tables=[A_IS_O])
     for rules in ([], [{**A_IS_O, "to": "lake.p"}], [{"match": "t.b", "to": "lake.o"}]):
@@ -263,7 +265,7 @@ def test_foreign_keys_that_the_server_names(tmp_path: Path) -> None:
     assert run(log.folder, target, **rules)
 
 
-def test_a_tool_s_tables(log: LogWriter, tmp_path: Path) -> None:
+def test_a_tools_tables_follow_the_route_of_their_table(log: LogWriter, tmp_path: Path) -> None:
     """gh-ost's, which it names after the table's name on the source."""
     log.ddl("CREATE TABLE t._a_gho LIKE t.a")
     log.ddl("ALTER TABLE t._a_gho ADD w INT")
@@ -318,7 +320,7 @@ def shared(log: LogWriter, target: Path, *rules: dict[str, str]) -> SparkReplErr
     return stopped(log.folder, target, tables=list(rules))
 
 
-def test_a_rename_brings_the_second_one(log: LogWriter, tmp_path: Path) -> None:
+def test_a_rename_into_an_occupied_route_stops(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("CREATE TABLE t.x (id INT PRIMARY KEY)")
     log.ddl("RENAME TABLE t.x TO t.o")  # lake.o by the pattern
     error = shared(log, tmp_path / "lake", A_IS_O, ALL)
@@ -326,7 +328,7 @@ def test_a_rename_brings_the_second_one(log: LogWriter, tmp_path: Path) -> None:
     assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")], "lake.x": []}
 
 
-def test_other_ways_that_rows_come(log: LogWriter, tmp_path: Path) -> None:
+def test_xa_compressed_and_created_rows_follow_the_route(log: LogWriter, tmp_path: Path) -> None:
     """XA branches, compressed transactions, CREATE TABLE ... SELECT."""
     xid = (b"g", b"b", 1)
     log.xa_prepare(xid, insert(A, (2, "xa")))
@@ -341,7 +343,7 @@ def test_other_ways_that_rows_come(log: LogWriter, tmp_path: Path) -> None:
     assert last_shown(tmp_path / "lake") == want
 
 
-def test_across_the_border_of_the_filters(log: LogWriter, tmp_path: Path) -> None:
+def test_renames_across_the_filters_follow_the_route(log: LogWriter, tmp_path: Path) -> None:
     given: dict[str, Any] = {"filters": {"ignore_table": ["t.hidden"]}, **BOTH}
     log.ddl("RENAME TABLE t.a TO t.hidden")
     assert run(log.folder, tmp_path / "lake", **given)

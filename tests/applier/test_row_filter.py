@@ -48,7 +48,7 @@ def place(log: LogWriter, ordinal: int) -> str:
     return f"gtid {log.gtid(ordinal)},"
 
 
-def test_rows_come_and_go(log: LogWriter, tmp_path: Path) -> None:
+def test_rows_enter_and_leave_as_their_values_change(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(A, (FIRST[0], (1, 3, "x", 7)), (FIRST[1], (2, 2, "y", 8))))
     log.transaction(update(A, (FIRST[2], (3, 1, "z", 9)), ((3, 1, "z", 9), (4, 9, "z", 9))))
     log.transaction(update(A, ((2, 2, "y", 8), (2, 0, "y", 1))), delete(A, (2, 0, "y", 1)))
@@ -95,7 +95,7 @@ def test_a_table_made_by_its_first_table_map(tmp_path: Path) -> None:
     assert last_shown(tmp_path / "lake") == {"t.a": [FIRST[1]], "t.b": [FIRST[1], FIRST[1]]}
 
 
-def test_patterns_and_the_order_of_texts(tmp_path: Path) -> None:
+def test_filters_may_have_patterns_and_compare_texts(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     table = Table("a", (("id", "int"), ("s", "varchar(40) COLLATE utf8mb4_bin")))
     log.ddl(table.create)
@@ -137,7 +137,7 @@ def test_a_crash_at_any_step_leaves_filtered_rows_equal(tmp_path: Path) -> None:
     assert [*want.values()][-1] == {"t.a": [(4, 1, 8, 7.0), (5, 9, 9, 0.5)]}
 
 
-def test_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
+def test_filters_decide_by_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(A, ({0: 1, 1: 1}, {2: "never"})), update(A, ({0: 2, 1: 5}, {2: "new"})))
     log.transaction(update(A, ({0: 2, 1: 5}, {1: 6})), update(A, ({0: 3, 1: None}, {2: "no"})))
     assert run(log.folder, tmp_path / "lake", **rule())
@@ -174,7 +174,7 @@ def test_images_that_do_not_tell(log: LogWriter, tmp_path: Path, change: Any, sa
     assert last_shown(tmp_path / "lake") == {"t.a": [FIRST[1]]}
 
 
-def test_a_value_of_which_nobody_knows(log: LogWriter, tmp_path: Path) -> None:
+def test_a_value_that_a_filter_can_not_decide_stops(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(A, (7, 1, "Y", 1)))
     log.transaction(insert(A, (8, 1, "ÿ", 1)))
     error = stopped(log.folder, tmp_path / "lake", **rule("s = 'y'"))
@@ -251,7 +251,7 @@ def test_a_quarantine_would_keep_the_rows() -> None:
         ("RENAME TABLE t.a TO t.c, t.b TO t.a", SettingError, "rows are filtered otherwise"),
     ],
 )
-def test_statements_that_would_break_a_rule(
+def test_statements_that_would_break_a_filter_stop(
     log: LogWriter, tmp_path: Path, statement: str, error: type[SparkReplError], says: str
 ) -> None:
     log.transaction(insert(B, *FIRST))
@@ -322,7 +322,7 @@ def test_logged_columns_that_no_statement_has_made(log: LogWriter, tmp_path: Pat
     assert isinstance(error, SchemaError) and "whose rows are filtered" in str(error)
 
 
-def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> None:
+def test_an_xa_transactions_rows_are_filtered_at_its_commit(log: LogWriter, tmp_path: Path) -> None:
     xid = (b"x", b"", 1)
     log.xa_prepare(
         xid, insert(A, (4, 4, "q", 1), (5, 0, "q", 1)), update(A, (FIRST[0], (1, 9, "x", 7)))
@@ -335,7 +335,7 @@ def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("filtered", ["t.a", "t.c"], ids=["the parent", "the child"])
-def test_what_a_foreign_key_carries_on(tmp_path: Path, filtered: str) -> None:
+def test_cascades_into_a_filtered_table_stop(tmp_path: Path, filtered: str) -> None:
     log = carried_on(tmp_path / "log", A, FIRST)
     options = {"ddl": {"cascades": "emulate"}, **rule(match=filtered)}
     error = stopped(log.folder, tmp_path / "lake", **options)
@@ -357,7 +357,9 @@ def test_collations_that_a_table_map_tells_of_a_table_with_a_foreign_key(tmp_pat
     assert last_shown(tmp_path / "lake")["t.c"] == [(2,), (3,)]
 
 
-def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
+def test_the_policy_additive_only_is_refused_for_filtered_rows(
+    log: LogWriter, tmp_path: Path
+) -> None:
     log.ddl("ALTER TABLE t.a DROP COLUMN n")
     kept = {"policy": ["t.a: additive_only"]}
     error = stopped(log.folder, tmp_path / "lake", ddl=kept, **rule())

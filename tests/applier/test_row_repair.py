@@ -58,7 +58,7 @@ def refused(made: RowsToRepair | None) -> str:
     return str(made.refused)
 
 
-def test_these_rows_and_no_others(log: LogWriter, target: Path) -> None:
+def test_a_repair_brings_only_the_read_rows(log: LogWriter, target: Path) -> None:
     """In one commit, with the position that the table has; then the log goes on strictly."""
     damaged(log)
     assert run(log.folder, target, group_max_transactions=1)
@@ -84,7 +84,7 @@ def test_these_rows_and_no_others(log: LogWriter, target: Path) -> None:
     assert rows(target, A) == [(1, "y"), (2, "comes"), (4, "right"), (5, "right")]
 
 
-def test_others_are_changed_meanwhile(log: LogWriter, target: Path) -> None:
+def test_a_repair_goes_on_while_other_rows_change(log: LogWriter, target: Path) -> None:
     """Under load the table's last transaction is the cut's: its position is the cut's own."""
     damaged(log)
 
@@ -115,7 +115,9 @@ def test_a_row_that_was_changed_meanwhile(log: LogWriter, target: Path, key: int
     assert dict(rows(target, A)).get(key) == {1: "newer", 3: "newer"}.get(key)
 
 
-def test_a_row_that_came_and_went(log: LogWriter, target: Path) -> None:
+def test_a_row_that_came_and_went_while_it_was_read_is_refused(
+    log: LogWriter, target: Path
+) -> None:
     """It is nowhere before and behind, and was on the source when it was read; also by a minimal
     image, and where a key moves away."""
     damaged(log)
@@ -131,7 +133,7 @@ def test_a_row_that_came_and_went(log: LogWriter, target: Path) -> None:
     assert made and made.refused is None and rows(target, A) == MENDED
 
 
-def test_what_no_change_says(log: LogWriter, target: Path) -> None:
+def test_changes_that_name_no_row_refuse_a_repair(log: LogWriter, target: Path) -> None:
     """A statement, the end of an XA branch whose rows are elsewhere, another definition."""
     damaged(log)
     made = repaired(log, target, Read(), meanwhile=lambda: log.ddl("CREATE TABLE t.c (i INT)"))
@@ -153,7 +155,7 @@ def classified(table: Table) -> Any:
     return classify(table.create, table.database).definition
 
 
-def test_what_is_not_applied_yet(log: LogWriter, target: Path) -> None:
+def test_a_repair_read_ahead_of_the_applier_is_refused(log: LogWriter, target: Path) -> None:
     damaged(log)
     later = GtidSet.parse(log.gtid(99))
     assert "do not hold" in refused(repaired(log, target, Read(changed={"until": later})))
@@ -174,7 +176,7 @@ def test_a_log_that_is_gone(log: LogWriter, target: Path) -> None:
     assert "does not hold what was applied" in refused(made)
 
 
-def test_actions_of_foreign_keys(log: LogWriter, target: Path) -> None:
+def test_a_repair_is_refused_while_foreign_keys_may_act(log: LogWriter, target: Path) -> None:
     """They change rows and no log says so: such a table is repaired while nothing changes."""
     child = Table("child", (("id", "int"), ("a_id", "int")))
     log.ddl("CREATE TABLE t.child (id INT PRIMARY KEY, a_id INT,"
@@ -188,7 +190,9 @@ def test_actions_of_foreign_keys(log: LogWriter, target: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"vectors": False}, {"feed": True}], ids=str)
-def test_other_kinds_of_tables(log: LogWriter, target: Path, options: dict[str, Any]) -> None:
+def test_a_repair_works_without_vectors_and_with_a_change_feed(
+    log: LogWriter, target: Path, options: dict[str, Any]
+) -> None:
     """Without deletion vectors, with a change feed."""
     damaged(log)
     made = repaired(log, target, Read(), **options)
@@ -225,7 +229,7 @@ def test_a_repair_compares_the_logs_rows_in_their_masked_form(
     assert "a row was changed" in refused(made)
 
 
-def test_a_row_without_a_place(
+def test_a_row_that_no_partition_can_have_leaves_no_file(
     log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No partition can have it; and of what is written in vain no file is left."""
@@ -243,7 +247,7 @@ def test_a_row_without_a_place(
     assert made and made.refused is None and dict(rows(target, A))[1] == "right"
 
 
-def test_without_a_key_index(log: LogWriter, target: Path) -> None:
+def test_a_repair_builds_a_lost_key_index(log: LogWriter, target: Path) -> None:
     """It may be lost at any time, and is made anew."""
     damaged(log)
     assert run(log.folder, target)
@@ -252,7 +256,7 @@ def test_without_a_key_index(log: LogWriter, target: Path) -> None:
     assert made and made.refused is None and rows(target, A) == MENDED
 
 
-def test_what_can_not_be_repaired(log: LogWriter, target: Path) -> None:
+def test_a_table_in_quarantine_is_not_repaired(log: LogWriter, target: Path) -> None:
     damaged(log)
     assert run(log.folder, target)
     log.transaction(delete(A, (77, "no such")))
@@ -276,7 +280,7 @@ def test_tables_that_are_ahead(log: LogWriter, target: Path, killed: Callable[..
     assert rows(target, A) == sorted([*WRONG, (7, "ahead")])
 
 
-def test_errors_of_these_rows_alone(log: LogWriter, target: Path) -> None:
+def test_an_error_of_repaired_rows_does_not_stop_the_applier(log: LogWriter, target: Path) -> None:
     """The applier does without them; what may pass is tried again by whoever opened the target."""
     damaged(log)
 
@@ -298,7 +302,7 @@ def test_errors_of_these_rows_alone(log: LogWriter, target: Path) -> None:
     assert run(log.folder, target) and rows(target, A) == WRONG
 
 
-def test_once_more_is_no_error(log: LogWriter, target: Path) -> None:
+def test_a_repair_may_be_repeated(log: LogWriter, target: Path) -> None:
     """As after a crash behind the commit; and rows that nobody has make no commit."""
     damaged(log)
     for _ in range(2):
@@ -343,7 +347,7 @@ def cut_off_at(step: int, folder: Path, options: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_a_crash_at_any_step(tmp_path: Path, ordered: bool) -> None:
+def test_a_crash_at_any_step_repairs_once(tmp_path: Path, ordered: bool) -> None:
     step, options = 1, {"preserve_commit_order": ordered}
     while cut_off_at(step, tmp_path / f"run{step}", options):
         step += max(1, STRIDE // 6)

@@ -45,7 +45,9 @@ def test_what_the_log_shows_in_the_middle_of_a_batch(
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_what_the_log_never_says(log: LogWriter, tmp_path: Path, rule: dict[str, Any]) -> None:
+def test_a_rule_whose_case_the_log_never_has_stops(
+    log: LogWriter, tmp_path: Path, rule: dict[str, Any]
+) -> None:
     log.transaction(insert(USERS, (1, SECRET), (7, SECRET)))
     rules, target = [{"match": "T.Users", **rule}], tmp_path / "lake"
     error = stopped(log.folder, target, tables=rules)
@@ -156,7 +158,9 @@ def test_a_statement_that_a_rule_would_shape(
      "CREATE TABLE a LIKE Shop.Orders", "RENAME TABLE a TO Shop.Orders",
      "ALTER TABLE a RENAME TO Shop.Orders", "DROP TABLE Shop.Orders"],
 )  # fmt: skip
-def test_each_name_of_a_statement(log: LogWriter, tmp_path: Path, statement: str) -> None:
+def test_each_name_of_a_statement_is_compared_with_the_rules_case(
+    log: LogWriter, tmp_path: Path, statement: str
+) -> None:
     log.ddl(statement, "t")
     error = stopped(log.folder, tmp_path / "lake", tables=[{"match": "shop.%", "to": "lake.%"}])
     assert isinstance(error, SettingError) and error.table == "Shop.Orders"

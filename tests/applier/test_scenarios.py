@@ -204,7 +204,7 @@ LOST_EVENTS = b"\1\0\x11" + b"some rows are off"
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["with a GTID", "by itself"])
-def test_an_incident_stops_it(log, target, named):
+def test_an_incident_stops_with_13119_until_it_is_skipped(log, target, named):
     """Scenarios 127, 162: between transactions that are compressed: what stands before it is
     committed, it stops by MySQL's 13119, and again, until somebody says that it is left out."""
     log.transaction(insert(A, (1, "x")), compressed=True)

@@ -138,7 +138,9 @@ def test_a_wider_number_in_one_shard_widens_the_delta_table(
 @pytest.mark.parametrize(
     ("before", "after"), [("int", "bigint"), ("smallint", "decimal(9,4)"), ("smallint", "double")]
 )
-def test_a_key_gets_wider(log: LogWriter, tmp_path: Path, before: str, after: str) -> None:
+def test_a_wider_key_of_one_shard_finds_its_rows(
+    log: LogWriter, tmp_path: Path, before: str, after: str
+) -> None:
     """Rows of either shard are found by a key of its own type, also those of before."""
     narrow = of(2, ("id", before), ("v", V))
     wide = [of(number, ("id", after), ("v", V)) for number in (1, 2)]
@@ -261,7 +263,9 @@ def test_columns_that_swap_names_in_one_shard_stay_right_in_both(
     assert [*lake(tmp_path)] == ["id", "v", "shop", "w"]
 
 
-def test_generated_columns_and_one_group(log: LogWriter, tmp_path: Path) -> None:
+def test_generated_columns_of_shards_are_right_within_one_group(
+    log: LogWriter, tmp_path: Path
+) -> None:
     """Rows before and behind a statement in one group, of images that lack columns, too."""
     for number in (1, 2):
         log.ddl("ALTER TABLE orders ADD w INT AS (id + 1) STORED", f"shop_{number}")
@@ -278,7 +282,9 @@ def test_generated_columns_and_one_group(log: LogWriter, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("alter", ["MODIFY id BIGINT", "RENAME COLUMN v TO u"])
-def test_with_a_change_data_feed(log: LogWriter, tmp_path: Path, alter: str) -> None:
+def test_alters_of_shards_with_a_change_data_feed_stop(
+    log: LogWriter, tmp_path: Path, alter: str
+) -> None:
     """Delta refuses to write rows anew in a commit by which a column goes, or is another one."""
     log.ddl("ALTER TABLE orders CHANGE v u VARCHAR(40)", "shop_1")
     assert run(log.folder, tmp_path / "lake", feed=True, **BOTH)

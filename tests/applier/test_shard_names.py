@@ -21,7 +21,9 @@ def log(tmp_path: Path) -> LogWriter:
     return begun(tmp_path / "log")
 
 
-def test_commands_show_what_readers_see(log: LogWriter, tmp_path: Path, capsys: Any) -> None:
+def test_commands_show_the_delta_table_of_shards(
+    log: LogWriter, tmp_path: Path, capsys: Any
+) -> None:
     """The Delta table, as ``cut()`` has it, and no path that is the applier's own."""
     target = str(tmp_path / "lake")
     assert run(filled(log).folder, tmp_path / "lake", **BOTH)

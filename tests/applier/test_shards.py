@@ -98,7 +98,7 @@ def test_columns_come_and_go_shard_by_shard(log: LogWriter, tmp_path: Path) -> N
     assert columns(tmp_path / "lake") == ["id", "v", "shop"]
 
 
-def test_a_group_over_one_shards_statement(log: LogWriter, tmp_path: Path) -> None:
+def test_a_group_spans_a_statement_of_one_shard(log: LogWriter, tmp_path: Path) -> None:
     """Rows from before and behind it of both shards, each by its own definition."""
     filled(log)
     log.ddl("ALTER TABLE orders ADD w INT FIRST", "shop_2")
@@ -146,7 +146,7 @@ def test_statements_that_one_delta_table_can_not_follow_stop(
     assert list(of_each(tmp_path / "lake"))[-1] == f"{log.source}:1-3"
 
 
-def test_into_a_shard_by_rename(log: LogWriter, tmp_path: Path) -> None:
+def test_a_rename_into_a_shard_stops(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("CREATE TABLE shop_3.other (id INT PRIMARY KEY, v VARCHAR(40))", "shop_3")
     log.ddl("RENAME TABLE shop_3.other TO shop_3.orders", "shop_3")
     error = stopped(log.folder, tmp_path / "lake", **BOTH)
@@ -184,7 +184,7 @@ def test_shards_that_come_again(log: LogWriter, tmp_path: Path, statement: str) 
     alike(log, tmp_path)
 
 
-def test_shards_without_create_table(tmp_path: Path) -> None:
+def test_shards_are_made_by_their_rows(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     log.transaction(insert(ONE, (1, "a")))
     wide = shard(2, ("w", "int"))

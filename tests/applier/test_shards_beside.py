@@ -40,7 +40,7 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def test_what_is_said_of_them(log: LogWriter, tmp_path: Path) -> None:
+def test_status_and_metrics_name_each_shard(log: LogWriter, tmp_path: Path) -> None:
     assert run(log.folder, tmp_path / "lake", **BOTH)
     shown = status(str(tmp_path / "lake"))
     assert [*shown["tables"]] == ["lake.orders//1", "lake.orders//2"]
@@ -96,7 +96,7 @@ def test_names_in_other_letters(tmp_path: Path) -> None:
     assert last_shown(tmp_path / "lake") == {"lake.orders": rows[1:]}
 
 
-def test_an_xa_branch_over_shards(log: LogWriter, tmp_path: Path) -> None:
+def test_an_xa_branch_may_change_several_shards(log: LogWriter, tmp_path: Path) -> None:
     xid = (b"branch", b"1", 1)
     log.xa_prepare(xid, insert(ONE, (7, "x")), insert(TWO, (7, "y")))
     log.ddl(shard(3, ("w", "int")).create, "shop_3")
@@ -117,7 +117,7 @@ def test_shards_may_have_extra_columns(log: LogWriter, tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_foreign_key_carries_on(tmp_path: Path) -> None:
+def test_cascades_into_shards_stop(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     log.ddl(ONE.create, "shop_1")
     log.ddl(
@@ -131,7 +131,7 @@ def test_what_a_foreign_key_carries_on(tmp_path: Path) -> None:
     assert isinstance(error, DecodeError)
 
 
-def test_another_channel_of_the_same_table(log: LogWriter, tmp_path: Path) -> None:
+def test_a_second_channel_may_not_feed_a_table_of_shards(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     us = LogWriter(tmp_path / "us", source="99999999-2222-3333-4444-555555555555", server_id=9)
     us.ddl(THREE.create, "shop_3")
@@ -171,7 +171,7 @@ def test_small_files_of_a_shard_are_joined(tmp_path: Path) -> None:
     assert last_shown(target)["lake.orders"] == want
 
 
-def test_rows_that_are_repaired(log: LogWriter, tmp_path: Path) -> None:
+def test_a_shards_rows_are_repaired(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     assert run(log.folder, target, **BOTH)
     called = Table("orders//2", database="lake")
@@ -199,7 +199,7 @@ def copied(target: Path, log: LogWriter, until: int = 3) -> None:
 
 
 @pytest.mark.parametrize("step", [0, *range(1, 40, 3)])
-def test_a_first_copy_that_catches_up(tmp_path: Path, step: int) -> None:
+def test_a_first_copy_of_shards_catches_up(tmp_path: Path, step: int) -> None:
     source, target = Twice(tmp_path), tmp_path / "lake"
     wide = shard(1, ("w", "int"))
     source.ddl(wide.create, TWO.create)
@@ -229,7 +229,9 @@ def test_a_statement_while_a_copy_catches_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [0, *range(1, 40, 4)])
-def test_beside_a_copy_of_another_table(log: LogWriter, tmp_path: Path, step: int) -> None:
+def test_shards_go_on_beside_a_copy_of_another_table(
+    log: LogWriter, tmp_path: Path, step: int
+) -> None:
     """The applier goes back to the cut behind which it began; the shards have what came since."""
     target, other = tmp_path / "lake", Table("x")
     log.ddl(other.create, "t")

@@ -76,7 +76,7 @@ def apply(logs: dict[str, LogWriter], target: Path, channel: str, **more: Any) -
 
 @pytest.mark.parametrize("first", ["eu", "us"])
 @pytest.mark.parametrize("crash", [0, 1, 4, 8, 12])
-def test_a_copy_beside_anothers_rows(
+def test_a_copy_keeps_the_other_channels_rows(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path, first: str, crash: int
 ) -> None:
     other = "us" if first == "eu" else "eu"

@@ -37,7 +37,9 @@ def by(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("first", ["eu", "us"])
-def test_both_have_to_say_so(logs: dict[str, LogWriter], target: Path, first: str) -> None:
+def test_both_channels_must_declare_a_shared_table(
+    logs: dict[str, LogWriter], target: Path, first: str
+) -> None:
     other = "us" if first == "eu" else "eu"
     assert apply(logs, target, first)
     error = stopped(logs[other].folder, target, channel=other, **by(RULE))
@@ -55,7 +57,9 @@ def test_a_table_that_one_has_alone(logs: dict[str, LogWriter], target: Path, fi
     assert isinstance(error, SettingError) and "made for one channel" in error.message
 
 
-def test_who_is_not_among_them(logs: dict[str, LogWriter], target: Path, tmp_path: Path) -> None:
+def test_a_channel_that_a_shared_table_does_not_name_is_refused(
+    logs: dict[str, LogWriter], target: Path, tmp_path: Path
+) -> None:
     assert apply(logs, target, "eu")
     asia = LogWriter(tmp_path / "asia", source="77777777-2222-3333-4444-555555555555")
     asia.ddl(one("asia").create)
@@ -67,7 +71,9 @@ def test_who_is_not_among_them(logs: dict[str, LogWriter], target: Path, tmp_pat
     assert isinstance(error, OtherChannelError) and error.table == "lake.orders"
 
 
-def test_other_rules_than_are_on_record(logs: dict[str, LogWriter], target: Path) -> None:
+def test_other_rules_than_the_recorded_ones_are_refused(
+    logs: dict[str, LogWriter], target: Path
+) -> None:
     assert apply(logs, target, "eu")
     for more in (
         {"key_prefix": "region"},
@@ -131,7 +137,7 @@ def on_record(target: Path) -> list[SharedTable]:
     return [*shared_tables(channels(str(target))[0].control).values()]
 
 
-def test_faults_of_a_configuration() -> None:
+def test_faults_of_channels_in_a_rule_are_named() -> None:
     def faults(channel: str, rule: dict[str, Any]) -> list[str]:
         values = {"channel": channel, "tables": [rule]}
         with pytest.raises(ConfigError) as caught:
@@ -148,7 +154,7 @@ def test_faults_of_a_configuration() -> None:
         assert said in faults("eu", {**SHARED, "channels": value})[0]
 
 
-def test_configurations_side_by_side(tmp_path: Path) -> None:
+def test_faults_of_two_channels_configurations_are_named(tmp_path: Path) -> None:
     def config(channel: str, rule: dict[str, Any]) -> Config:
         target, relay = {"path": str(tmp_path)}, {"path": str(tmp_path / channel)}
         source = {"host": channel}
@@ -169,7 +175,7 @@ def test_configurations_side_by_side(tmp_path: Path) -> None:
     assert faults({"match": "a.b"}) != []
 
 
-def test_it_is_on_record_once(logs: dict[str, LogWriter], target: Path) -> None:
+def test_a_shared_table_is_recorded_once(logs: dict[str, LogWriter], target: Path) -> None:
     for _ in range(2):
         assert apply(logs, target, "us") and apply(logs, target, "eu")
     first = channels(str(target))[0].control

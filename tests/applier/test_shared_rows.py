@@ -42,7 +42,9 @@ def logs(tmp_path: Path) -> dict[str, LogWriter]:
     return made
 
 
-def test_each_as_if_it_were_alone(logs: dict[str, LogWriter], target: Path, tmp_path: Path) -> None:
+def test_each_channels_rows_are_as_if_it_were_alone(
+    logs: dict[str, LogWriter], target: Path, tmp_path: Path
+) -> None:
     for channel in CHANNELS:
         assert run(logs[channel].folder, target, **by(channel))
     eu, us = logs["eu"], logs["us"]
@@ -59,7 +61,7 @@ def test_each_as_if_it_were_alone(logs: dict[str, LogWriter], target: Path, tmp_
     check(target, wanted(logs, tmp_path / "apart"))
 
 
-def test_images_without_all_columns(
+def test_a_filter_by_the_key_decides_partial_images(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path
 ) -> None:
     """The key is in each image before, so a filter by it alone gets along with them."""
@@ -73,7 +75,9 @@ def test_images_without_all_columns(
 @pytest.mark.parametrize(
     "seed", [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 10))]
 )
-def test_random_histories_by_turns(target: Path, tmp_path: Path, seed: int) -> None:
+def test_random_histories_of_two_channels_end_equal(
+    target: Path, tmp_path: Path, seed: int
+) -> None:
     """In groups of random bounds, each channel cut off at random."""
     rand, logs = random.Random(f"rows {seed}"), writers(tmp_path)
     histories = {channel: History(log, rand) for channel, log in logs.items()}
@@ -148,7 +152,7 @@ def test_crashes_of_both_channels_leave_each_ones_rows_equal(
 
 
 @pytest.mark.parametrize("tidies", CHANNELS)
-def test_what_another_promises_stays(
+def test_upkeep_of_one_channel_keeps_the_others_cuts(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     tidies: str,
 ) -> None:  # fmt: skip
@@ -200,7 +204,9 @@ def test_a_filter_that_is_not_declared_disjoint(
     assert run(logs[first].folder, target, **by(first, disjoint=False))
 
 
-def test_another_filter_than_is_on_record(logs: dict[str, LogWriter], target: Path) -> None:
+def test_another_filter_than_the_recorded_one_is_refused(
+    logs: dict[str, LogWriter], target: Path
+) -> None:
     assert run(logs["eu"].folder, target, **by("eu"))
     error = stopped(logs["eu"].folder, target, **by("eu", row_filter="id % 4 = 0"))
     assert isinstance(error, SettingError)
@@ -235,7 +241,7 @@ def test_a_statement_that_takes_away_what_tells_rows_apart(
     assert run(logs["us"].folder, target, **by("us"))
 
 
-def test_another_key_that_the_log_names(target: Path, tmp_path: Path) -> None:
+def test_another_key_in_the_log_stops(target: Path, tmp_path: Path) -> None:
     """Of a table without PRIMARY KEY the server picks an index, which no statement says."""
     eu, columns = writers(tmp_path)["eu"], (("id", "int"), ("v", "int"))
     eu.ddl("CREATE TABLE orders (id INT NOT NULL, v INT NOT NULL, UNIQUE (id), UNIQUE (v))", "shop")
@@ -268,7 +274,7 @@ def test_what_tables_have_against_others_rows_is_said_at_once(target: Path, tmp_
     assert "lake.orders: row_filter is id > 4" in error.message
 
 
-def test_another_key_than_the_others(target: Path, tmp_path: Path) -> None:
+def test_another_key_than_the_other_channels_is_refused(target: Path, tmp_path: Path) -> None:
     made = writers(tmp_path)
     made["eu"].ddl(orders().create, "shop")
     made["us"].ddl(orders(key=(0, 1)).create, "shop")

@@ -51,7 +51,9 @@ def apply(logs: dict[str, LogWriter], target: Path, channel: str, **more: Any) -
     return run(logs[channel].folder, target, channel=channel, **{**BOTH, **more})
 
 
-def test_each_as_if_it_were_alone(logs: dict[str, LogWriter], target: Path, tmp_path: Path) -> None:
+def test_each_channels_shards_are_as_if_it_were_alone(
+    logs: dict[str, LogWriter], target: Path, tmp_path: Path
+) -> None:
     for channel in CHANNELS:
         assert apply(logs, target, channel)
     wide = one("eu", 1, ("w", "int"))
@@ -194,7 +196,9 @@ def test_rows_are_repaired_behind_what_the_other_commits(
 @pytest.mark.parametrize(
     "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 10))]
 )
-def test_random_histories_by_turns(target: Path, tmp_path: Path, seed: int) -> None:
+def test_random_histories_of_two_channels_end_equal(
+    target: Path, tmp_path: Path, seed: int
+) -> None:
     """In groups of random bounds, each channel cut off at random."""
     rand = random.Random(f"shared {seed}")
     logs = writers(tmp_path)
@@ -276,7 +280,7 @@ def test_another_channels_column_of_another_type_stops(
         ("MODIFY id BIGINT", "column id is integer in lake.orders, with"),
     ],
 )
-def test_what_changes_columns_stops(
+def test_alters_that_change_shared_columns_stop(
     logs: dict[str, LogWriter], target: Path, alter: str, says: str
 ) -> None:
     logs["us"].ddl(f"ALTER TABLE shop_us1.orders {alter}")
@@ -285,7 +289,7 @@ def test_what_changes_columns_stops(
     assert "give all of its channels another target.path" in str(error.hint)
 
 
-def test_a_narrower_type_than_the_tables(
+def test_a_channel_may_have_a_narrower_type(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path
 ) -> None:
     logs["eu"].ddl("ALTER TABLE shop_eu1.orders ADD w DOUBLE DEFAULT 0.1")

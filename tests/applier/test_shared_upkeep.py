@@ -56,7 +56,7 @@ def tended(logs: dict[str, LogWriter], target: Path, channel: str) -> None:
 
 
 @pytest.mark.parametrize("tidies", CHANNELS)
-def test_what_another_promises_stays(
+def test_upkeep_of_one_channel_keeps_the_others_cuts(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     tidies: str,
 ) -> None:  # fmt: skip
@@ -82,7 +82,7 @@ def test_what_another_promises_stays(
     check(target, logs, tmp_path / "apart")
 
 
-def test_the_first_of_them_tidies_up(
+def test_the_first_channel_tidies_only_what_none_needs(
     logs: dict[str, LogWriter], target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And only what none of them needs."""
@@ -189,7 +189,9 @@ def test_a_dropped_shard_leaves_the_folder(
     check(target, logs, tmp_path / "apart")
 
 
-def test_one_that_changes_other_tables_follows(logs: dict[str, LogWriter], target: Path) -> None:
+def test_a_channel_without_changes_follows_the_shared_table(
+    logs: dict[str, LogWriter], target: Path
+) -> None:
     """So the log before may go that it would look at."""
     other = Table("x")
     logs["us"].ddl(other.create)

@@ -186,7 +186,9 @@ def start(log: LogWriter, target: Path) -> None:
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_transactions_of_a_table_in_quarantine(log: LogWriter, target: Path, where: str) -> None:
+def test_a_sleeper_removes_no_transaction_that_a_cut_names(
+    log: LogWriter, target: Path, where: str
+) -> None:
     """The sleeper has found them behind the newest cut; a successor keeps them, and its cut names
     them."""
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))

@@ -139,7 +139,7 @@ def test_is_turned_away_behind_one_that_failed(log, target, tmp_path, between):
 
 @pytest.mark.parametrize("bound", [1, 2, 100])
 @pytest.mark.parametrize("order", [True, False])
-def test_first_last_and_among_others(log, target, bound, order):
+def test_each_kind_of_transaction_takes_its_slot(log, target, bound, order):
     """Scenario 34: all kinds one after the other, cut into groups in several ways: each takes its
     place, and the last cut is behind all."""
     for make in _BETWEEN.values():

@@ -68,7 +68,7 @@ def test_every_event_in_a_file_of_its_own(
     assert cuts(tmp_path / "lake")[-1].gtid_executed.endswith(":1-11")
 
 
-def test_cut_off_at_each_step(source: Path, tmp_path: Path) -> None:
+def test_a_crash_at_each_step_leaves_split_transactions_whole(source: Path, tmp_path: Path) -> None:
     """And the next start at another: every cut that is shown is one of an undisturbed run."""
     log = relayed(source, tmp_path / "relay", range(2, len(source_events(source)), 3))
     assert run(log, tmp_path / "reference", group_max_transactions=1)
@@ -157,7 +157,9 @@ def test_what_was_applied_may_be_purged_in_mid_transaction(source: Path, tmp_pat
     assert isinstance(error, HistoryError) and "begins in mid-history" in str(error)
 
 
-def test_until_inside_of_a_split_transaction(source: Path, tmp_path: Path) -> None:
+def test_until_inside_a_split_transaction_applies_the_whole_of_it(
+    source: Path, tmp_path: Path
+) -> None:
     """It is the one in which the place lies, whichever of its files that is in."""
     log = relayed(source, tmp_path / "relay", range(1, len(source_events(source))))
     for number, want in ((13, [(1, "one"), (2, "two")]), (15, [(1, "uno"), (2, "two")])):
@@ -167,7 +169,7 @@ def test_until_inside_of_a_split_transaction(source: Path, tmp_path: Path) -> No
         assert rows(target, A) == want
 
 
-def test_until_a_place_of_the_source(source: Path, tmp_path: Path) -> None:
+def test_until_a_place_of_the_source_is_found_in_split_files(source: Path, tmp_path: Path) -> None:
     """Found behind files that begin inside of a transaction."""
     log = relayed(source, tmp_path / "relay", range(1, len(source_events(source))))
     for ordinal, want in ((3, [(1, "one"), (2, "two")]), (4, [(1, "uno"), (2, "two")])):

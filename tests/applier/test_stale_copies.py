@@ -155,7 +155,9 @@ def test_a_statement_that_comes_later_than_was_looked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unfinished", [{}, {"t.a": "Unknown column"}])
-def test_statements_during_a_first_copy(tmp_path: Path, unfinished: dict[str, str]) -> None:
+def test_statements_during_a_first_copy_copy_the_table_again(
+    tmp_path: Path, unfinished: dict[str, str]
+) -> None:
     source, target = Source(tmp_path), tmp_path / "lake"
     held = source.executed
     plan_first(target, held, "t.a", "t.b")
@@ -229,7 +231,7 @@ def test_a_table_that_was_left_unfinished_waits(tmp_path: Path) -> None:
     assert waiting(source, target)["t.b"].reason == "Unknown column"
 
 
-def test_a_statement_that_somebody_left_out(tmp_path: Path) -> None:
+def test_a_skipped_statement_leaves_the_copy_as_it_is(tmp_path: Path) -> None:
     """It is said that the copy is to be taken as it is."""
     source, target = Source(tmp_path), tmp_path / "lake"
     assert not waiting(source, target)

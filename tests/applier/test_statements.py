@@ -132,7 +132,7 @@ def test_names_mean_what_they_mean_at_their_place(source, tmp_path, bound, order
 @pytest.mark.parametrize(
     "lost", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["the same log", "another log"]
 )
-def test_a_crash_at_any_step(source, tmp_path, lost):
+def test_a_crash_at_any_step_applies_each_statement_once(source, tmp_path, lost):
     """Behind it the log goes on, or is lost and fetched again: GTIDs alone say what was applied."""
     swaps(source)
     for step in range(1, 1000, STRIDE):

@@ -47,7 +47,7 @@ def first(target):
     return found
 
 
-def test_while_it_runs_and_stopped(log, target):
+def test_status_tells_a_running_applier_from_a_stopped_one(log, target):
     # Scenario 163: what it does, while it runs and after.
     log.transaction(insert(A, (1, "x"), (2, "y")))
     log.transaction(insert(B, (1, "x")))
@@ -155,7 +155,7 @@ def test_a_crash_is_no_running_applier(log, target):
     run(log.folder, target, take_over=True)
 
 
-def test_where_nothing_was_applied(tmp_path, capsys):
+def test_status_of_an_empty_target_is_an_error(tmp_path, capsys):
     for place in (tmp_path, tmp_path / "none"):
         assert main(["status", "--target", str(place)]) == 1
         assert (

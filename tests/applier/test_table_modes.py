@@ -65,7 +65,7 @@ def test_a_column_of_the_source_that_is_called_so(tmp_path: Path, mode: str, col
 
 @pytest.mark.parametrize("mine", ["t.a", "t.c"], ids=["the parent", "the child"])
 @pytest.mark.parametrize("mode", MODES)
-def test_what_a_foreign_key_carries_on(tmp_path: Path, mode: str, mine: str) -> None:
+def test_cascades_into_tables_of_other_modes_stop(tmp_path: Path, mode: str, mine: str) -> None:
     log = carried_on(tmp_path / "log")
     given = {"ddl": {"cascades": "emulate"}, **rule(mode, mine)}
     error = stopped(log.folder, tmp_path / "lake", **given)

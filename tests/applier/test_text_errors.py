@@ -79,7 +79,7 @@ def test_a_statement_that_reads_the_bytes_is_unknown(
     assert (error.gtid, error.table) == (log.gtid(3), "t.a")
 
 
-def test_other_statements_are_applied(log: LogWriter, tmp_path: Path) -> None:
+def test_statements_that_keep_replaced_values_are_applied(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(A, (1, SURROGATE)))
     log.ddl("ALTER TABLE t.a MODIFY v VARCHAR(90), ADD n INT DEFAULT 7")
     log.ddl("ALTER TABLE t.bag MODIFY v VARCHAR(40) CHARACTER SET utf16")

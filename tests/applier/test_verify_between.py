@@ -42,7 +42,9 @@ def compared(
     return found
 
 
-def test_shards_of_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_between_cuts_are_named_by_shard(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     one, two = (Table("a", database=f"s{number}") for number in (1, 2))
     rule = {"match": "s%.a", "to": "t.all", "key_prefix": "shop"}
@@ -59,7 +61,9 @@ def test_shards_of_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [*found["by_table"]] == ["t.all//2"]
 
 
-def test_what_two_cuts_have_differently(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_that_differ_between_two_cuts_are_named(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = next(cut for cut in cuts(lake) if len(at_cut(lake, cut).get("t.bag", ())) == 50)
     for file in (lake / "t" / "b").glob("*.parquet"):
         file.unlink()  # what is the same in both is not read

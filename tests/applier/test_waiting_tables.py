@@ -74,7 +74,9 @@ def cut_off_at(step: int, folder: Path, *, again: bool, ordered: bool) -> bool:
     [(False, True), pytest.param(True, False, marks=pytest.mark.slow)],
     ids=["the same log", "another log, without commit order"],
 )
-def test_a_crash_at_any_step(tmp_path: Path, again: bool, ordered: bool) -> None:
+def test_a_crash_at_any_step_leaves_a_waiting_table_consistent(
+    tmp_path: Path, again: bool, ordered: bool
+) -> None:
     """Before the table waits, while it does, and when its copy is taken in; the others are ahead of
     the copy's end by then, or they are not."""
     step = 1
@@ -96,13 +98,13 @@ def test_status_and_readers_say_why(source: Source, tmp_path: Path) -> None:
         CutReader(MagicMock(), Layout(str(target)), cuts(target)[-1]).table("t.a")
 
 
-def test_without_a_source_it_stops(source: Source, tmp_path: Path) -> None:
+def test_without_a_source_an_unknown_value_stops(source: Source, tmp_path: Path) -> None:
     assert "column x gives" in str(stopped(source.folder, tmp_path / "lake"))
     error = stopped(source.folder, tmp_path / "other", copies=True, ddl={"unknown": "stop"})
     assert isinstance(error, StatementError) and error.table == "t.a"
 
 
-def test_what_no_copy_could_keep_stops(source: Source, tmp_path: Path) -> None:
+def test_a_value_that_no_copy_could_keep_stops(source: Source, tmp_path: Path) -> None:
     source.ddl("ALTER TABLE t.b ADD COLUMN d DATETIME NOT NULL", source.tables)
     error = stopped(source.folder, tmp_path / "lake", copies=True)
     assert isinstance(error, StatementError) and "target.zero_dates" in str(error.hint)

@@ -73,7 +73,7 @@ def test_a_table_stays_without_history_at_later_starts(log: LogWriter, target: P
     assert last_shown(target) == {"t.b": [(1, "x")], "t.c": [(5, "x", 1), (6, "new", 2)]}
 
 
-def test_other_tables_stay_strict(log: LogWriter, target: Path) -> None:
+def test_tables_with_history_stay_strict_beside_those_without(log: LogWriter, target: Path) -> None:
     first_copy(log, target)
     log.transaction(update(A, ((1, "old"), (1, "changed"))))
     log.transaction(update(B, ((2, "none"), (2, "changed"))))
@@ -93,7 +93,7 @@ def test_modes_that_keep_what_the_log_has(log: LogWriter, target: Path, mode: st
     assert sorted(rows) == sorted([(2, "new")] if mode == "append" else images)
 
 
-def test_a_copy_beside_the_others(log: LogWriter, target: Path) -> None:
+def test_a_table_begins_again_empty_beside_the_others(log: LogWriter, target: Path) -> None:
     """Of a table that is there: it begins again, empty, behind the newest cut."""
     log.transaction(insert(A, (1, "old"), (2, "old")), insert(B, (1, "x")))
     assert run(log.folder, target)

@@ -127,7 +127,7 @@ def test_a_batch_that_comes_again_prepares_nothing_again(log, target):
     assert rows(target, A) == [*OLD, (3, "new")]
 
 
-def test_another_order_of_ends(log, target):
+def test_branches_may_end_in_another_order_than_they_began(log, target):
     """Scenario 67: E1 E2 P2 P1 C1 C2: the order of the ends has nothing to do with that of the
     beginnings."""
     log.xa_prepare(TWO, insert(A, (20, "two")))
@@ -325,7 +325,7 @@ def test_age_is_counted_from_the_prepare(monkeypatch):
 
 
 @pytest.mark.parametrize("lost", ["relay log", "index and checkpoint"])
-def test_prepared_branch_outlives_the_log(log, target, lost):
+def test_a_prepared_branch_outlives_the_relay_log(log, target, lost):
     """Scenario 85: the branch's bytes are with the cut: restart, loss and purge take nothing."""
     log.xa_prepare(ONE, insert(A, (10, "one")), update(A, ((1, "old"), (1, "one"))))
     run(log.folder, target)
@@ -339,7 +339,7 @@ def test_prepared_branch_outlives_the_log(log, target, lost):
     assert rows(target, A) == [(1, "one"), (2, "old"), (10, "one")]
 
 
-def test_lost_bytes_are_named(log, target):
+def test_lost_bytes_of_a_branch_are_named(log, target):
     log.xa_prepare(ONE, insert(A, (10, "one")))
     run(log.folder, target)
     for path in (target / "_repl" / "xa").iterdir():
@@ -349,7 +349,7 @@ def test_lost_bytes_are_named(log, target):
     assert error.hint is not None and "xa rollback" in error.hint
 
 
-def test_statements_between_the_parts(log, target):
+def test_statements_are_applied_between_prepare_and_commit(log, target):
     """DDL that is applied, between PREPARE and COMMIT: the branch lands behind it."""
     log.xa_prepare(ONE, insert(A, (10, "one")))
     log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY, v VARCHAR(40))")

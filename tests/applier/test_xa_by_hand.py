@@ -95,7 +95,7 @@ def test_a_changelog_is_read_in_its_own_order(log: LogWriter, target: Path, at_o
     assert len({place for place, _ in found}) == 2 + len(XIDS) + 2, "one for each transaction"
 
 
-def test_branches_at_two_places(log: LogWriter, target: Path) -> None:
+def test_branches_ended_by_hand_land_at_two_places(log: LogWriter, target: Path) -> None:
     """Also one that is ended while the rest of the log waits to be applied."""
     assert run(log.folder, target, **rule("changelog"))
     end_by_hand(target, count=1)

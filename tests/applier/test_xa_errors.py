@@ -118,7 +118,7 @@ def test_xa_prepare_behind_begin(log, target):
 
 
 @pytest.mark.parametrize("bad", [(b"g" * 65, b"", 1), (b"g", b"b" * 65, 1), (b"g", b"", 1 << 32)])
-def test_xid_beyond_its_bounds(log, target, bad):
+def test_an_xid_beyond_its_bounds_stops(log, target, bad):
     """Scenario 91: an XID is 64 + 64 bytes and 32 bits at most."""
     log.xa_prepare(bad, insert(A, (10, "one")), held=ONE)
     assert "holds an invalid XID" in stopped(log.folder, target).message
@@ -175,7 +175,7 @@ def test_commit_by_hand_cut_off_between_tables(log, target, changed, killed):
         ("00" * 65, None),
     ],
 )
-def test_xid_of_the_command_line(text, xid):
+def test_an_xid_of_the_command_line_is_parsed_or_refused(text, xid):
     if xid is not None:
         assert Xid.of_hex(text) == xid
         return

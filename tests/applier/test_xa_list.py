@@ -14,7 +14,9 @@ from tests.support.local_delta import run
 A = Table("a")
 
 
-def test_a_branch_of_format_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_branch_of_format_0_is_listed_and_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log, target = LogWriter(tmp_path / "log"), str(tmp_path / "lake")
     log.ddl(A.create)
     log.xa_prepare((b"zero", b"", 0), insert(A, (1, "x")))

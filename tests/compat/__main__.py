@@ -26,11 +26,11 @@ RELEASES = {"4.0": "4.0.5", "4.1": "4.1.4", "4.2": "4.2.1", "4.3": "4.3.0"}
 SHORT = (
     "tests/spark/test_apply.py::test_bank_ends_as_the_server",
     "tests/spark/test_apply.py::test_second_run_changes_nothing",
-    "tests/spark/test_stream.py::test_goes_on_from_its_checkpoint",
+    "tests/spark/test_stream.py::test_a_stream_goes_on_from_its_checkpoint",
     "tests/spark/test_stream.py::test_the_applier_reads_to_the_end_of_a_log_of_several_batches",
     "tests/spark/test_schema_changes.py::test_spark_reads_each_cuts_columns_and_rows_after_schema_changes",
     "tests/spark/test_worker_daemon.py",
-    "tests/crash/test_kill.py::test_killed_at_random_moments[2]",
+    "tests/crash/test_kill.py::test_kills_at_random_moments_leave_the_servers_tables[2]",
     "tests/live/test_copy.py::test_killed_copy_goes_on",
 )
 """apply, follow, statements, kills and a copy"""

@@ -220,7 +220,9 @@ def by_turns(shared: Shared, features: str, seed: str, *, marks: bool, turns: in
         *(pytest.param(name, 7, marks=pytest.mark.soak) for name in FEATURES),
     ],
 )
-def test_a_table_of_ours(spark: SparkSession, tmp_path: Path, features: str, turns: int) -> None:
+def test_delta_and_our_log_take_turns_on_a_table_of_ours(
+    spark: SparkSession, tmp_path: Path, features: str, turns: int
+) -> None:
     shared, properties = Shared(spark, tmp_path / "t"), FEATURES[features]
     shared.log.create(
         shared.folder, NewTable(schema_json(SCHEMA), {**NEVER, **properties}), Stamp("app", 0, "")
@@ -237,7 +239,9 @@ def test_a_table_of_ours(spark: SparkSession, tmp_path: Path, features: str, tur
         for name in FEATURES
     ],
 )
-def test_a_table_of_sparks(spark: SparkSession, tmp_path: Path, features: str) -> None:
+def test_delta_and_our_log_take_turns_on_a_table_of_sparks(
+    spark: SparkSession, tmp_path: Path, features: str
+) -> None:
     """Clustered, so that OPTIMIZE writes its domain and says so of each file."""
     shared, properties = Shared(spark, tmp_path / "t"), FEATURES[features]
     given = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
@@ -248,7 +252,7 @@ def test_a_table_of_sparks(spark: SparkSession, tmp_path: Path, features: str) -
     by_turns(shared, features, f"spark {features}", marks=properties != {})
 
 
-def test_zorder_of_a_partitioned_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_our_log_reads_a_zordered_partitioned_table(spark: SparkSession, tmp_path: Path) -> None:
     shared = Shared(spark, tmp_path / "t")
     schema = pa.schema([*SCHEMA, ("p", pa.int32())])
     new = NewTable(schema_json(schema), {**NEVER, **VECTORS}, ("p",))

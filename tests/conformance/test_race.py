@@ -66,7 +66,9 @@ def check(folder: str, counts: dict[str, int], extra: int = 0) -> None:
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(700, marks=pytest.mark.soak)])
-def test_four_writers_on_a_disk(spark: SparkSession, tmp_path: Path, count: int) -> None:
+def test_four_racing_writers_lose_no_commit_on_a_disk(
+    spark: SparkSession, tmp_path: Path, count: int
+) -> None:
     folder = str(tmp_path / "t")
     make_table(folder)
     writers = [

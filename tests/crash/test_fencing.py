@@ -30,7 +30,9 @@ def state_of(pid: int) -> str:
 
 
 @pytest.mark.slow
-def test_one_that_slept_in_mid_commit(spark: SparkSession, bank: Path, tmp_path: Path) -> None:
+def test_an_applier_that_slept_in_mid_commit_is_fenced(
+    spark: SparkSession, bank: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "lake"
     file = tmp_path / "replica.toml"
     file.write_text(

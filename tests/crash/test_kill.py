@@ -106,7 +106,7 @@ def points(wanted: list[str]) -> list[Any]:
 @pytest.mark.parametrize(
     "point", points([point for point in POINTS if point not in _XA + _ELSEWHERE])
 )
-def test_killed_at_a_point(spark, bank, config, tmp_path, point):
+def test_a_kill_at_each_point_leaves_the_servers_tables(spark, bank, config, tmp_path, point):
     # Scenario 27: a crash at each stage of the commit leaves no gap behind the restart.
     crash = f"{point}:{_HITS.get(point, 6)}"
     assert _end(_start(config, crash)) == -signal.SIGKILL, (tmp_path / "out.txt").read_text()
@@ -134,7 +134,7 @@ def test_killed_while_a_branch_is_kept(spark, config, tmp_path, point):
 
 
 @pytest.mark.parametrize("wanted", [2, pytest.param(5, marks=pytest.mark.soak)])
-def test_killed_at_random_moments(spark, bank, config, tmp_path, wanted):
+def test_kills_at_random_moments_leave_the_servers_tables(spark, bank, config, tmp_path, wanted):
     """Two kills (five in the soak), each some time after the applier has begun to publish cuts."""
     control = tmp_path / "lake" / "_repl" / "control" / "_delta_log"
     dice = random.Random(int(os.environ.get("SPARK_REPL_SEED", "1")))

@@ -122,7 +122,7 @@ def test_calls_fail_time_out_or_land_unanswered(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, 9))
-def test_bank_on_faulty_storage(
+def test_faults_of_storage_leave_the_servers_tables(
     spark: SparkSession, bank: Path, tmp_path: Path, faulty: Path, seed: int
 ) -> None:
     target = tmp_path / "lake"

@@ -55,7 +55,7 @@ def test_a_column_in_columns_of_each_type(connection: Any, name: str) -> None:
     compare(connection, of_column(name, 3), 0, MODES[len(name) % 2], {name: SOURCES[name]})
 
 
-def test_constants_in_columns_of_each_type(connection: Any) -> None:
+def test_some_constants_in_each_type_have_the_servers_values(connection: Any) -> None:
     compare(connection, cases_of.constants()[_SEED % 12 :: 12], 60, "", ONE_COLUMN)
 
 
@@ -67,20 +67,22 @@ def test_marks_in_text_of_each_character_set(connection: Any) -> None:
     compare(connection, cases_of.pieces()[_SEED % 2 :: 2], 70, "", MARKED)
 
 
-def test_expressions_in_columns_of_any_type(connection: Any) -> None:
+def test_expressions_in_any_type_have_the_servers_values(connection: Any) -> None:
     compare(connection, cases_of.expressions(_SEED, 1)[_SEED % 8 :: 8], 25, "")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_column_in_every_type(connection: Any, name: str, mode: str) -> None:
+def test_every_column_assigned_to_every_type_has_the_servers_values(
+    connection: Any, name: str, mode: str
+) -> None:
     compare(connection, of_column(name), 0, mode, {name: SOURCES[name]})
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", MODES)
-def test_every_constant_in_every_type(connection: Any, mode: str) -> None:
+def test_every_constant_in_every_type_has_the_servers_values(connection: Any, mode: str) -> None:
     compare(connection, cases_of.constants(), 60, mode, ONE_COLUMN)
 
 
@@ -93,6 +95,6 @@ def test_every_expression_in_types_that_are_drawn(connection: Any, mode: str) ->
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", MODES)
-def test_every_function_of_text(connection: Any, mode: str) -> None:
+def test_every_function_of_text_has_the_servers_values(connection: Any, mode: str) -> None:
     compare(connection, cases_of.printed(), 60, mode)
     compare(connection, cases_of.pieces(), 70, mode, MARKED)

@@ -65,7 +65,7 @@ def follow(server: Server, folder: Path, seed: int, transactions: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_keys_and_rows(native: Server, tmp_path: Path, seed: int) -> None:
+def test_random_cascades_end_as_on_the_server(native: Server, tmp_path: Path, seed: int) -> None:
     follow(native, tmp_path, seed, 60)
 
 
@@ -88,5 +88,7 @@ def test_cascades_of_a_server_are_whole_after_a_crash_at_any_step(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 150))
-def test_many_random_keys_and_rows(native: Server, tmp_path: Path, seed: int) -> None:
+def test_many_random_cascades_end_as_on_the_server(
+    native: Server, tmp_path: Path, seed: int
+) -> None:
     follow(native, tmp_path, seed, 200)

@@ -116,7 +116,7 @@ def test_a_cascade_is_applied_or_by_choice_refused(servers, tmp_path: Path, stat
 
 
 @pytest.mark.parametrize("native", ["OFF", "ON"])
-def test_what_cascades_nowhere_is_applied(servers, tmp_path: Path, native: str) -> None:
+def test_changes_that_cascade_nowhere_are_applied(servers, tmp_path: Path, native: str) -> None:
     server = servers[native]
     fill(server)
     for statement in HARMLESS:

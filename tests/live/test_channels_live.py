@@ -99,7 +99,7 @@ class Channels:
 
 
 @pytest.mark.slow
-def test_two_sources_in_one_process(make_server: Callable[..., Server], tmp_path: Path) -> None:
+def test_one_run_applies_two_sources(make_server: Callable[..., Server], tmp_path: Path) -> None:
     servers = {"eu": make_server(), "us": make_server()}
     for name, server in servers.items():
         server.query(

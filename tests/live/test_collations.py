@@ -24,7 +24,7 @@ _VALUES = [
 
 
 @pytest.mark.parametrize("number", NAMES)
-def test_what_is_one_value(shared_server: Server, number: int) -> None:
+def test_values_are_equal_as_in_the_servers_collations(shared_server: Server, number: int) -> None:
     name, charset = NAMES[number], charset_of(number)
     values = _VALUES
     kind = "VARBINARY(9)" if charset == "binary" else f"VARCHAR(9) COLLATE {name}"

@@ -64,7 +64,7 @@ def server(shared_server: Server) -> Server:
     return shared_server
 
 
-def test_both_ways_give_the_same(
+def test_copy_and_log_mask_columns_alike(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASK_KEY", "planted-key-2718")

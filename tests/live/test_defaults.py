@@ -46,7 +46,7 @@ def cases(session: str) -> list[Case]:
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_a_part_of_the_grid(asked: DefaultGrid, session: str) -> None:
+def test_a_sample_of_defaults_has_the_servers_values(asked: DefaultGrid, session: str) -> None:
     compare(asked, cases(session)[::_EVERY])
 
 

@@ -50,7 +50,7 @@ def test_expressions_are_what_the_server_makes_of_them(connection: Any, name: st
 
 
 @pytest.mark.parametrize("name", ["numbers", "letters"])
-def test_a_part_of_a_large_grid(connection: Any, name: str) -> None:
+def test_a_sample_of_expressions_has_the_servers_values(connection: Any, name: str) -> None:
     cases = grid(name)[3::20]  # most are others than unit/expressions/test_evaluation_recorded has
     assert_right(ExpressionGrid(connection).compare(cases), len(cases), COMPUTED_PERCENT[name])
 
@@ -101,7 +101,9 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("mapping", [True, False])
-def test_a_log_with_such_statements(shared_server: Server, tmp_path: Path, mapping: bool) -> None:
+def test_a_log_with_expressions_ends_as_on_the_server(
+    shared_server: Server, tmp_path: Path, mapping: bool
+) -> None:
     shared_server.query("RESET BINARY LOGS AND GTIDS", "DROP DATABASE IF EXISTS d")
     load = SchemaLoad(shared_server, 1)
     load.tables["t"] = {}

@@ -15,7 +15,7 @@ from tests.support.local_delta import last_shown
 EXTRA = ["source_table", "gtid", "commit_time", "operation", "deleted"]
 
 
-def test_what_the_server_did(shared_server: Server, tmp_path: Path) -> None:
+def test_extra_columns_name_what_the_server_did(shared_server: Server, tmp_path: Path) -> None:
     server, chance = shared_server, random.Random(3)
     server.query("DROP DATABASE IF EXISTS t", "RESET BINARY LOGS AND GTIDS", "CREATE DATABASE t")
     server.query("CREATE TABLE t.a (id INT PRIMARY KEY, v VARCHAR(20), n INT DEFAULT 5)")

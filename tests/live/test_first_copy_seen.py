@@ -25,7 +25,7 @@ from .test_run import Run
 _MOST_S = 120.0
 
 
-def test_it_is_seen_and_stopped(
+def test_a_first_copy_is_shown_in_status_and_can_be_stopped(
     make_server: Callable[..., Server], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A lock that somebody holds has the copy wait at its second table."""

@@ -69,7 +69,9 @@ def loaded(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def test_every_version_that_triggers_saw(shared_server: Server, tmp_path: Path) -> None:
+def test_a_history_has_every_version_that_triggers_saw(
+    shared_server: Server, tmp_path: Path
+) -> None:
     server, chance = shared_server, random.Random(11)
     begin(server)
     with Following(server, tmp_path, tables=TABLES) as following:

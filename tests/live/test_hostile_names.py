@@ -54,7 +54,9 @@ def outside(folder: Path, target: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*") if not path.is_relative_to(target)}
 
 
-def test_they_are_applied_below_the_target(hostile: Server, tmp_path: Path, capsys: Any) -> None:
+def test_hostile_names_are_applied_below_the_target(
+    hostile: Server, tmp_path: Path, capsys: Any
+) -> None:
     log, target = tmp_path / "log", tmp_path / "deep" / "below" / "lake"
     log.mkdir()
     target.mkdir(parents=True)
@@ -83,7 +85,7 @@ def test_they_are_applied_below_the_target(hostile: Server, tmp_path: Path, caps
     assert main(["cut", "show", "--target", str(target)]) == 0
 
 
-def test_a_copy_asks_for_them_alone(hostile: Server, tmp_path: Path) -> None:
+def test_a_copy_asks_only_for_tables_with_hostile_names(hostile: Server, tmp_path: Path) -> None:
     config = config_for(hostile, tmp_path)
     connection = DumpConnection(config.source)
     try:

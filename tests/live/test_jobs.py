@@ -33,7 +33,9 @@ class Job(Run):
 
 
 @pytest.mark.slow
-def test_a_copy_and_what_follows(make_server: Callable[..., Server], tmp_path: Path) -> None:
+def test_the_jobs_copy_and_follow_a_server(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
     server, file = make_server(), tmp_path / "replica.toml"
     server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, v VARCHAR(9))")
     server.query("INSERT INTO t.a VALUES (1, 'x'), (2, 'y')")

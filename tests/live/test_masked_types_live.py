@@ -95,7 +95,7 @@ def server(shared_server: Server) -> Server:
     return shared_server
 
 
-def test_no_secret_is_in_a_file(
+def test_no_masked_value_of_any_type_is_in_a_file(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     monkeypatch.setenv("MASK_KEY", "planted-key-2718")

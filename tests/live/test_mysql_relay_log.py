@@ -75,7 +75,9 @@ def split_in(log: Path, store: Path) -> int:
     return int(is_split(build_index(open_log(str(log)), str(store)).records).sum())
 
 
-def test_stopped_inside_of_a_transaction(source: Server, template: Server, tmp_path: Path) -> None:
+def test_a_replicas_relay_log_stopped_inside_a_transaction_is_applied(
+    source: Server, template: Server, tmp_path: Path
+) -> None:
     """Scenario 58: stopped inside of two; applied at each stop, and at the end anew as a whole."""
     auto, options = gtids_of(source)
     first = 10_000
@@ -101,7 +103,7 @@ def test_stopped_inside_of_a_transaction(source: Server, template: Server, tmp_p
 
 
 @pytest.mark.parametrize("recovery", [pytest.param("OFF", marks=pytest.mark.soak), "ON"])
-def test_killed_inside_of_a_transaction(
+def test_a_replicas_relay_log_killed_inside_a_transaction_is_applied(
     source: Server, template: Server, tmp_path: Path, recovery: str
 ) -> None:
     """What the replica then fetches again counts once."""

@@ -32,7 +32,7 @@ def purge(server: Server) -> None:
         pytest.param("reset", marks=pytest.mark.slow),
     ],
 )
-def test_all_tables_are_copied_again(
+def test_an_older_relay_log_has_all_tables_copied_again(
     make_server: Callable[..., Server], tmp_path: Path, how: str
 ) -> None:
     """Rows of before the first start are in no log."""

@@ -256,7 +256,7 @@ def test_what_needs_rows_that_were_left_out_stops(
     assert isinstance(error, StatementError) and "rows are left out" in error.message
 
 
-def test_tables_that_are_only_called_so(server: Server, tmp_path: Path) -> None:
+def test_tables_only_named_as_a_tools_copies_are_applied(server: Server, tmp_path: Path) -> None:
     """They are no copy of a table, or there is no such table."""
     server.query(
         "CREATE TABLE d._t_new (id INT PRIMARY KEY)", "CREATE TABLE d._other_new LIKE d.t",

@@ -66,7 +66,9 @@ def test_a_receiver_killed_again_and_again_loses_nothing(
     _kills(make_server(), tmp_path, 3, 4)
 
 
-def test_killed_at_every_point(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_receiver_killed_at_every_point_loses_nothing(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     """Scenario 105: of the relay log's writing, rotation and purge: nothing is missing, nothing
     twice."""
     server = make_server()
@@ -97,7 +99,7 @@ def test_killed_at_every_point(make_server: MakeServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_killed_receiver_50_times(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_receiver_killed_50_times_loses_nothing(make_server: MakeServer, tmp_path: Path) -> None:
     _kills(make_server(), tmp_path, 50, 8)
 
 
@@ -168,7 +170,9 @@ def test_connection_is_cut_100_times(make_server: MakeServer, tmp_path: Path) ->
     _cuts(make_server(), tmp_path, 100, "required", clients=8)
 
 
-def test_purged_reset_and_diverged(make_server: MakeServer, tmp_path: Path) -> None:
+def test_purged_reset_and_diverged_sources_are_refused(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     # Scenarios 108, 109: 1789 and 1885 of a real server.
     server = make_server()
     config = config_for(server, tmp_path)
@@ -254,7 +258,7 @@ def wait_for_error(config: Config, number: int) -> None:
     )
 
 
-def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_receiver_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
     # Scenario 111: a real server is failed over to by GTID.
     first, second = make_server(), make_server()
     second.query(
@@ -300,7 +304,7 @@ def test_the_receiver_acknowledges_semi_synchronous_transactions(
     check_same(config, server, tmp_path)
 
 
-def test_by_file_and_position(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_receiver_follows_by_file_and_position(make_server: MakeServer, tmp_path: Path) -> None:
     # Scenario 60: the receiver starts again from the applier's position.
     server = make_server("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
     config = config_for(server, tmp_path, auto_position=False, relay__segment_size_bytes=20000)
@@ -390,7 +394,7 @@ def test_a_second_receiver_with_the_same_server_id_is_refused(
             other.wait_for("11111111-2222-3333-4444-555555555555:1")
 
 
-def test_two_receivers_in_one_folder(shared_server: Server, tmp_path: Path) -> None:
+def test_a_second_receiver_in_the_folder_is_refused(shared_server: Server, tmp_path: Path) -> None:
     config = config_for(shared_server, tmp_path)
     with Running(config) as first:
         first.wait_until_connected()

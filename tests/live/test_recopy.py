@@ -131,7 +131,7 @@ def test_a_copy_mends_what_stopped_the_applier(
 
 
 @pytest.mark.soak
-def test_a_copy_mends_what_others_did(
+def test_a_new_copy_repairs_foreign_changes(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
     """The way out that the error names, where rows of a target table were changed by others."""
@@ -197,7 +197,7 @@ def test_a_purged_branch_is_named(make_server: Callable[..., Server], tmp_path: 
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", pytest.param("NOBLOB", marks=pytest.mark.soak)])
-def test_logs_without_all_columns(
+def test_a_copys_definitions_complete_a_minimal_log(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, image: str
 ) -> None:
     """The definitions of the copy, defaults too, stand in for what the log leaves out."""
@@ -241,7 +241,7 @@ def _change(server: Server, stop: threading.Event) -> None:
 
 
 @pytest.mark.slow
-def test_purged_and_copied_anew(
+def test_a_purged_log_has_tables_copied_again(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
     """``on_purged = "snapshot"``: what the source has dropped meanwhile is gone here, too."""

@@ -36,7 +36,7 @@ def server(shared_server: Server) -> Server:
     return shared_server
 
 
-def test_rows_statements_and_verify(server: Server, tmp_path: Path) -> None:
+def test_routed_tables_end_as_on_the_server(server: Server, tmp_path: Path) -> None:
     with Following(server, tmp_path, tables=RULES) as following:
         server.query(
             "INSERT INTO t.parent VALUES (1), (2), (3)",
@@ -68,7 +68,7 @@ def test_rows_statements_and_verify(server: Server, tmp_path: Path) -> None:
         assert last_shown(target) == {}
 
 
-def test_what_a_copy_sees(server: Server, tmp_path: Path) -> None:
+def test_a_copy_reads_tables_by_their_routes(server: Server, tmp_path: Path) -> None:
     plain = config_for(server, tmp_path).to_mapping()
     config = Config.from_mapping({**plain, "tables": RULES})
     connection = DumpConnection(config.source)

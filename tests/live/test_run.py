@@ -125,7 +125,9 @@ def test_a_wrong_password_ends_run_with_a_hint(shared_server: Server, tmp_path: 
 
 
 @pytest.mark.soak
-def test_relay_log_is_lost(make_server: Callable[..., Server], tmp_path: Path) -> None:
+def test_a_lost_relay_log_is_fetched_again(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
     """A new one begins behind what the target has."""
     # Scenario 51: missing relay logs are no error with auto-position.
     import shutil

@@ -60,7 +60,7 @@ def said(found: Survey, level: str) -> str:
     return "\n".join(f"{f} [{f.hint}]" for f in found.findings if f.level == level)
 
 
-def test_all_grants_are_enough(account: Server, tmp_path: Path) -> None:
+def test_the_documented_grants_are_enough(account: Server, tmp_path: Path) -> None:
     found = look(account, tmp_path)
     assert said(found, ERROR) == ""
     assert found.version.startswith(account.query("SELECT VERSION()")[0][0])
@@ -117,7 +117,7 @@ def test_cascades_that_are_not_logged(account: Server, tmp_path: Path) -> None:
     assert named == (not native or native[0][1] == "ON")
 
 
-def test_init_writes_what_run_takes(
+def test_init_writes_a_file_that_run_accepts(
     account: Server, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLANTED", PASSWORD)

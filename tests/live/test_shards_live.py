@@ -37,7 +37,7 @@ MANY = (
 )
 
 
-def test_rows_statements_and_verify(shared_server: Server, tmp_path: Path) -> None:
+def test_shards_end_as_on_the_server(shared_server: Server, tmp_path: Path) -> None:
     server = shared_server
     for number in (1, 2):
         server.query(f"DROP DATABASE IF EXISTS shop_{number}")

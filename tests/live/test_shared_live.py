@@ -64,7 +64,7 @@ class Sources(SharedSources):
 
 
 @pytest.mark.slow
-def test_two_sources_in_one_table(
+def test_two_sources_shards_survive_kills_in_one_table(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
     sources = Sources(tmp_path, make_server)

@@ -67,7 +67,7 @@ class Sources(SharedSources):
 
 
 @pytest.mark.slow
-def test_two_sources_of_one_table(
+def test_two_sources_rows_survive_kills_in_one_table(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
     sources = Sources(tmp_path, make_server)

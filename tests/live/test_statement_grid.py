@@ -60,7 +60,7 @@ def check(found: Found, cells: int) -> None:
         assert cell.is_unknown or feeds, f"{cell}: {why}"
 
 
-def test_sample_of_the_grid(server: Server, tmp_path: Path) -> None:
+def test_a_sample_of_statements_ends_as_on_the_server(server: Server, tmp_path: Path) -> None:
     chosen = sample(int(os.environ.get("SPARK_REPL_SEED", "1")))
     found = Found()
     for cells_of in chosen:

@@ -40,7 +40,9 @@ def _log(server: Server, folder: Path) -> Path:
     return log
 
 
-def test_strings_of_any_session(shared_server: Server, tmp_path: Path) -> None:
+def test_string_literals_of_any_session_end_as_on_the_server(
+    shared_server: Server, tmp_path: Path
+) -> None:
     shared_server.query(
         "RESET BINARY LOGS AND GTIDS", "CREATE DATABASE d",
         "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20)) CHARACTER SET utf8mb4",

@@ -125,7 +125,7 @@ def test_a_key_is_never_replaced(server: Server) -> None:
     assert in_copy.value.hint == "correct the key on the source, and start again"
 
 
-def test_members_and_what_is_computed(server: Server) -> None:
+def test_faulty_members_and_computed_texts_stop(server: Server) -> None:
     run(
         server,
         "CREATE TABLE t (id INT PRIMARY KEY, e ENUM(X'61A4', 'b') CHARACTER SET greek,"

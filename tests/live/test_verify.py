@@ -91,7 +91,7 @@ def one_less() -> Callable[[pa.Table], pa.Table]:
     return change
 
 
-def test_what_differs_is_named(
+def test_verify_names_each_differing_row(
     server: Server, tmp_path: Path, chunk_rows: Callable[[int], None]
 ) -> None:
     """A changed byte, a row that is gone, one too many; of a table without a key, counts."""
@@ -211,7 +211,7 @@ class Toggling(Load):
 
 
 @pytest.mark.slow
-def test_no_false_alarm_under_load(
+def test_verify_raises_no_false_alarm_under_load(
     server: Server, tmp_path: Path, chunk_rows: Callable[[int], None]
 ) -> None:
     """And a row that differs is named beside what changes all the time; one that an XA branch has
@@ -288,7 +288,7 @@ def test_a_stopped_verify_goes_on(
         following.verify(wait_s=0.5)
 
 
-def test_it_reads_no_faster_than_asked(server: Server, tmp_path: Path) -> None:
+def test_verify_reads_no_faster_than_asked(server: Server, tmp_path: Path) -> None:
     """All connections together."""
     fill(server, "a")
     with Following(server, tmp_path) as following:

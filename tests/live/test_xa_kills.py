@@ -122,7 +122,7 @@ def _forget(config: Config, server: Server) -> bool:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("stages", [_STAGES[:1], _STAGES[1:]])
-def test_killed_at_every_stage(
+def test_kills_at_every_stage_of_xa_leave_tables_equal(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     stages: tuple[str, ...],
 ) -> None:  # fmt: skip

@@ -43,7 +43,7 @@ def _found(index: KeyIndex, live: list[str], needed: Hashes) -> set[tuple[str, i
 @settings(max_examples=150, deadline=None)
 @given(STEPS, KEYS)
 @example([([[], []], set(), 0), ([[], [], [], [], []], set(), 0)], [])  # rows were counted too high
-def test_what_the_files_indexes_say(steps, wanted):
+def test_segments_find_what_the_files_indexes_find(steps, wanted):
     needed = np.sort(np.array(wanted, np.int64))
     stored: dict[str, list[int]] = {}
     with (

@@ -79,7 +79,7 @@ def test_null_in_a_table_of_one_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_equal_hashes_lose_nothing(tmp_path: Path, vectors: bool) -> None:
+def test_equal_hashes_of_different_keys_lose_nothing(tmp_path: Path, vectors: bool) -> None:
     model, log, target = Model(8), LogWriter(tmp_path / "log"), tmp_path / "lake"
     for table in model.rows:
         log.ddl(table.create)

@@ -187,7 +187,7 @@ def test_every_order_of_two_branches_and_two_transactions():
 
 @pytest.mark.soak
 @pytest.mark.parametrize("plain", [0, 2])
-def test_every_order_of_three_branches(plain):
+def test_every_order_of_three_branches_is_scheduled_serially(plain):
     every(3, plain)
 
 

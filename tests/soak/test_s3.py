@@ -79,7 +79,7 @@ def test_killed_without_its_working_state_it_ends_as_the_server(
     assert not (Path.cwd() / "s3:").exists()
 
 
-def test_the_example_with_a_bucket(server: object, bank: Path) -> None:
+def test_the_documented_example_runs_with_a_bucket(server: object, bank: Path) -> None:
     """With this server's address, and its bucket."""
     text = ALL["docs/clusters.md bash 2"].text
     for theirs, ours in {
@@ -121,7 +121,7 @@ def test_a_commit_of_sparks_is_not_written_over(server: object, tmp_path: Path) 
     assert after is not None and after.version == before.version + 1
 
 
-def test_what_age_costs_in_a_bucket(server: object, tmp_path: Path) -> None:
+def test_bench_measures_an_aged_target_in_a_bucket(server: object, tmp_path: Path) -> None:
     """The bench's targets are made there, with commits that the load's come behind, and go."""
     log, table = LogWriter(tmp_path / "log"), Table("a")
     log.ddl(table.create)

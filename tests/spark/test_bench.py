@@ -35,7 +35,7 @@ def begun(log):
 @pytest.mark.parametrize(
     ("runs", "more"), [pytest.param("2", [], marks=pytest.mark.slow), ("1", ["--fresh-index"])]
 )
-def test_only_what_follows_is_counted(spark, begun, capsys, runs, more):
+def test_bench_apply_counts_only_what_follows_its_place(spark, begun, capsys, runs, more):
     relay, place = begun
     arguments = ["--relay", relay, "--runs", runs, "--prepared", place, *more]
     found = bench(capsys, "apply", *arguments)

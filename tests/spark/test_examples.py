@@ -90,7 +90,7 @@ def test_the_readmes_commands_end_as_the_server(
 
 
 @pytest.mark.slow
-def test_the_job_under_spark_submit(spark: SparkSession, bank: Path, here: Path) -> None:
+def test_the_job_runs_under_spark_submit(spark: SparkSession, bank: Path, here: Path) -> None:
     """With the configuration's paths changed, and the jars where the example has them."""
     (here / "conf").mkdir()
     config = {"relay": str(bank), "target": str(here / "lake")}

@@ -41,7 +41,7 @@ def rows(frame: DataFrame) -> list[Any]:
     return sorted(map(tuple, frame.collect()))
 
 
-def test_they_show_what_history_at_gives(spark: SparkSession, lake: Path) -> None:
+def test_history_views_show_what_history_at_gives(spark: SparkSession, lake: Path) -> None:
     now = cut(spark, str(lake))
     assert now.create_history_views("then_") == [
         "then_t_a_versions", "then_t_a_current", "then_t_a_at", "then_t_a_at_time",
@@ -83,7 +83,9 @@ def test_what_a_row_of_another_table_asks_for(spark: SparkSession, lake: Path) -
      ("t_a_at('')", "GTID set"), ("t_a_at_time(NULL)", "say a time"),
      ("t_a_at_position(NULL)", "say a position")],
 )  # fmt: skip
-def test_what_says_no_moment(spark: SparkSession, lake: Path, asked: str, says: str) -> None:
+def test_views_refuse_arguments_that_name_no_moment(
+    spark: SparkSession, lake: Path, asked: str, says: str
+) -> None:
     cut(spark, str(lake)).create_history_views()
     with pytest.raises(PySparkException, match=says):
         spark.sql(f"SELECT * FROM {asked}").collect()
@@ -126,7 +128,9 @@ def test_names_that_would_be_two_tables(spark: SparkSession, lake: Path) -> None
         create_history_views({"t.a": frame, "T.A": frame}, [])
 
 
-def test_tables_of_several_channels(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+def test_history_views_name_tables_of_several_channels(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
     other = LogWriter(tmp_path / "log", source="22222222-2222-3333-4444-555555555555")
     other.ddl("CREATE TABLE u.h (id INT PRIMARY KEY)", "u")
     other.transaction(insert(Table("h", (("id", "int"),), database="u"), (1,)))

@@ -186,7 +186,7 @@ def test_others_commits_behind_a_known_snapshot_are_seen(table: Aged) -> None:
 
 
 @pytest.mark.slow
-def test_vacuum_leaves_what_is_pinned(table: Aged) -> None:
+def test_vacuum_leaves_files_of_pinned_versions(table: Aged) -> None:
     table.age(hours=4)
     spared = files_of(table.folder, {3, 9})
     assert spared == {"3.parquet", "9.parquet"}

@@ -133,7 +133,7 @@ def test_insert_between_plan_and_commit_stops(spark, log, target):
         pytest.param("UPDATE TABLE SET v = 'mine' WHERE id = 0", marks=pytest.mark.soak),
     ],
 )
-def test_while_others_work_in_a_loop(spark, log, target, statement):
+def test_a_run_ends_right_beside_a_loop_of_optimize_and_update(spark, log, target, statement):
     """A real loop of OPTIMIZE, and of UPDATE under accept, beside a run of many groups."""
     log.transaction(insert(A, (0, "a"), *[(key, "a") for key in range(1, 30)]))
     run(spark, log.folder, target)

@@ -118,7 +118,7 @@ def test_the_change_feed_of_a_partitioned_table_has_each_change(spark, log, targ
     ]  # fmt: skip
 
 
-def test_column_that_is_not_there(spark, log, target):
+def test_partitioning_by_a_missing_column_stops(spark, log, target):
     with pytest.raises(SchemaError, match="there is no column w") as found:
         run(spark, log.folder, target, keys={"target.partition_by": ["t.a(w)"]})
     assert found.value.table == "t.a"

@@ -56,7 +56,9 @@ class Reader:
         raise AssertionError("it has new columns again and again")
 
 
-def test_what_a_stream_gets(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def test_a_stream_gets_each_change_until_columns_change(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
     def apply() -> None:
         keys = {"target.change_data_feed": True}
         run(spark, log.folder, target, keys=keys, group_max_transactions=1)

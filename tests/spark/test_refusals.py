@@ -55,7 +55,7 @@ def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
     assert_applied_once(target)
 
 
-def test_duplicate_key_in_a_complete_table(spark, log, target):
+def test_a_duplicate_key_in_a_complete_table_stops(spark, log, target):
     """Looked up as soon as a group holds more than INSERTs (those alone can't collide there)."""
     log.transaction(insert(A, (1, "a"), (2, "b")))
     run(spark, log.folder, target)

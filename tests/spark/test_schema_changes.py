@@ -54,7 +54,9 @@ def test_spark_reads_each_cuts_columns_and_rows_after_schema_changes(
     assert shown(spark, target, 11)["t.a"] == (["n", "id"], rows), "nothing is done twice"
 
 
-def test_what_a_policy_keeps(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def test_spark_reads_columns_and_rows_that_a_policy_keeps(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
     """The target has more columns than the log, and rows that the source has removed."""
     log.transaction(insert(A, (1, "x"), (2, "y")))
     log.ddl("ALTER TABLE t.a DROP COLUMN v, ADD COLUMN n INT FIRST")

@@ -23,7 +23,9 @@ A = Table("a")
 
 
 @pytest.mark.slow
-def test_files_keep_what_they_are(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def test_files_added_again_keep_rows_and_feed(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
     place, keys = str(target / "t" / "a"), {"target.change_data_feed": True}
     log.transaction(insert(A, *((key, f"\U00020bb7{key}") for key in range(6))))
     run(spark, log.folder, target, keys=keys)

@@ -128,7 +128,7 @@ def test_batches_are_bounded_and_whole(spark, relay, bank):
     assert_df_equality(*frames, ignore_row_order=True)
 
 
-def test_goes_on_from_its_checkpoint(relay, tmp_path):
+def test_a_stream_goes_on_from_its_checkpoint(relay, tmp_path):
     log = LogWriter(tmp_path / "log")
     log.ddl(A.create)
     log.transaction(insert(A, (1, "a")))
@@ -143,7 +143,7 @@ def test_goes_on_from_its_checkpoint(relay, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_checkpoint_holds_is_bounded(relay, tmp_path):
+def test_a_streams_checkpoint_is_bounded(relay, tmp_path):
     """A batch for each transaction: Spark keeps notes of the last hundred."""
     log = LogWriter(tmp_path / "log")
     log.ddl(A.create)

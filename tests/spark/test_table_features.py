@@ -98,7 +98,7 @@ def test_features_that_delta_sees_to(spark, log, target):
     assert stamps == sorted(set(stamps))
 
 
-def test_unsuitable_feature_stops_it(spark, log, target):
+def test_an_unsuitable_feature_stops_the_applier(spark, log, target):
     begin(spark, log, target)
     spark.sql(f"ALTER TABLE delta.`{target}/t/a` ADD CONSTRAINT positive CHECK (id >= 0)")
     log.transaction(insert(A, (7, "new")))
@@ -111,7 +111,7 @@ def test_unsuitable_feature_stops_it(spark, log, target):
     assert read(spark, target, "t.a").count() == 7
 
 
-def test_feature_that_nobody_knows(spark, log, target):
+def test_an_unknown_feature_stops_the_applier(spark, log, target):
     """Somebody commits it with a newer Delta."""
     begin(spark, log, target)
     folder = target / "t" / "a"
@@ -145,7 +145,7 @@ def test_without_deletion_vectors_any_plain_engine_reads_the_tables(spark, bank,
 
 
 @pytest.mark.slow
-def test_sql_of_others_and_another_engine(spark, log, target):
+def test_foreign_sql_and_another_engine_work_on_the_tables(spark, log, target):
     begin(spark, log, target)
     log.transaction(update(A, ((1, "x"), (1, "y"))), delete(A, (2, "x")))
     run(spark, log.folder, target)

@@ -188,7 +188,7 @@ def test_vacuum_removes_what_nobody_needs_and_its_key_index(
     assert sorted(map(tuple, table.collect())) == [(1, "new"), (2, "two")]
 
 
-def test_properties_of_a_new_table(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def test_a_new_table_has_its_properties(spark: SparkSession, log: LogWriter, target: Path) -> None:
     run(spark, log.folder, target)
     detail = spark.sql(f"DESCRIBE DETAIL delta.`{target / 't' / 'a'}`").collect()[0]
     assert int(detail.properties["delta.checkpointInterval"]) > 10**6

@@ -28,7 +28,7 @@ _STRAY = (
 
 @pytest.mark.parametrize("checkpointed", [False, True])
 @pytest.mark.parametrize("parted", [False, True])
-def test_what_goes_is_what_delta_names(
+def test_vacuum_removes_what_delta_would(
     spark: SparkSession, tmp_path: Path, parted: bool, checkpointed: bool
 ) -> None:
     folder = tmp_path / "t"

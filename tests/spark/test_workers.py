@@ -30,7 +30,9 @@ def test_the_error_of_one_task_stands_in_its_place(spark: SparkSession, here: bo
         workers.run(os.path.getsize, ["/", "/no such file"], here=here)
 
 
-def test_one_of_three_workers_reads_twice(spark: SparkSession, log: Any, target: Path) -> None:
+def test_only_the_failed_of_three_workers_reads_again(
+    spark: SparkSession, log: Any, target: Path
+) -> None:
     """More log than is read in this process: three tasks of a job, and a second job with one."""
     a, text = Table("a"), "x" * 40
     log.parent = log.gno - 1

@@ -59,7 +59,7 @@ def test_interleaved_branches_commit_at_their_ends(spark, xa, target, bound, cap
     assert_applied_once(target)
 
 
-def test_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
+def test_branches_survive_a_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
     # Scenarios 66, 68: the branch survives a restart, the checkpoint's loss, the log's purge,
     # and a change of workers.
     xa.xa_prepare(ONE, insert(A, (10, "one")))

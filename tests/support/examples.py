@@ -38,8 +38,8 @@ RUN = {
     "::test_sql_reads_the_newest_cut",
     "docs/python.md sql 2": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_time",
     "docs/python.md sql 3": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_gtid",
-    "docs/clusters.md bash 1": "spark/test_examples.py::test_the_job_under_spark_submit",
-    "docs/clusters.md bash 2": "soak/test_s3.py::test_the_example_with_a_bucket",
+    "docs/clusters.md bash 1": "spark/test_examples.py::test_the_job_runs_under_spark_submit",
+    "docs/clusters.md bash 2": "soak/test_s3.py::test_the_documented_example_runs_with_a_bucket",
 }
 NOT_RUN = {
     "README.md bash 1": "they run the tests, and set up what these need",
@@ -52,7 +52,7 @@ NOT_RUN = {
     "docs/sources/azure.md sql 1": "as in docs/getting-started.md",
     "docs/tables.md sql 1": "a question to a table that is not there",
     "docs/benchmarks.md bash 1": "they need a log and a source of the reader's",
-    "docs/channels.md bash 1": "live/test_channels_live.py::test_two_sources_in_one_process",
+    "docs/channels.md bash 1": "live/test_channels_live.py::test_one_run_applies_two_sources",
     "docs/channels.md bash 2": "they follow a server each, until they are stopped",
 }
 

@@ -47,12 +47,12 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     96: ("rpl_heartbeat_version", (f"{_DUMP}::test_heartbeats_of_both_versions_are_parsed",)),
     97: ("rpl_heartbeat_log_pos_4gb", (f"{_HEARTBEATS}::test_of_a_file_larger_than_4_gib",)),
     98: ("rpl_gtid_heartbeat_bogus_data_error", (
-        f"{_HEARTBEATS}::test_behind_what_was_received",
-        f"{_HEARTBEATS}::test_of_a_file_that_comes_next",
+        f"{_HEARTBEATS}::test_a_heartbeat_behind_the_received_position_is_13118",
+        f"{_HEARTBEATS}::test_a_heartbeat_of_the_next_file_is_accepted",
     )),
     99: ("rpl_binlog_sender_fseek", (f"{_LOG}::test_what_was_read_is_not_read_again",)),
     100: ("rpl_binlog_sender_packet_shrink", (
-        f"{_PACKET}::test_events_around_the_packet_limit",
+        f"{_PACKET}::test_events_around_the_packet_limit_are_joined",
     )),
     101: ("rpl_zombie_dump_threads", (
         f"{_RECEIVED}::test_a_source_knows_its_receiver_again",
@@ -71,9 +71,9 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         " every table has passed them.",
     )),
     105: ("binlog_index", (
-        f"{_RECEIVED}::test_killed_in_a_purge",
-        f"{_WRITER}::test_killed_at_every_step",
-        f"{_LIVE}::test_killed_at_every_point",
+        f"{_RECEIVED}::test_a_kill_in_a_purge_leaves_a_whole_log",
+        f"{_WRITER}::test_a_writer_killed_at_every_step_recovers",
+        f"{_LIVE}::test_a_receiver_killed_at_every_point_loses_nothing",
     )),
     106: ("rpl_change_master_relay_log_purge", (
         "No statement changes a channel's source, and none would clear its relay log or set whether"
@@ -85,24 +85,27 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     108: ("rpl_gtid_purged_fail_to_connect", (
         f"{_DUMP}::test_purged_and_foreign_gtids_are_refused",
         f"{_DUMP}::test_a_sources_refusal_becomes_a_named_error",
-        f"{_LIVE}::test_purged_reset_and_diverged",
+        f"{_LIVE}::test_purged_reset_and_diverged_sources_are_refused",
     )),
     109: ("rpl_replica_with_excessive_gtids", (
         f"{_DUMP}::test_purged_and_foreign_gtids_are_refused",
         f"{_DUMP}::test_a_sources_refusal_becomes_a_named_error",
-        f"{_LIVE}::test_purged_reset_and_diverged",
+        f"{_LIVE}::test_purged_reset_and_diverged_sources_are_refused",
     )),
     110: ("rpl_gtid_validate_slave_gtids", (
         f"{_DUMP}::test_purged_and_foreign_gtids_are_refused",
     )),
     111: ("rpl_gtid_failover", (
-        f"{_RECEIVED}::test_another_server_goes_on_by_gtid", f"{_LIVE}::test_fails_over_by_gtid",
+        f"{_RECEIVED}::test_another_server_goes_on_by_gtid",
+        f"{_LIVE}::test_a_receiver_fails_over_by_gtid",
     )),
-    112: ("rpl_gtid_huge_gtid_set", (f"{_RECEIVED}::test_a_huge_gtid_set",)),
+    112: ("rpl_gtid_huge_gtid_set", (
+        f"{_RECEIVED}::test_a_huge_gtid_set_is_requested_and_stored",
+    )),
     113: ("rpl_gtid_tag_auto_positioning", (
         f"{_RECEIVED}::test_tagged_transactions_are_asked_for_and_left_out",
-        f"{_LOG}::test_a_tagged_gtid_from_the_future",
-        "unit/binlog/events/test_event.py::test_tagged_gtid_of_a_real_server",
+        f"{_LOG}::test_a_gtid_from_a_future_version_is_read_or_refused",
+        "unit/binlog/events/test_event.py::test_a_real_servers_tagged_gtid_is_parsed",
         "unit/test_gtid.py::test_gtid_sets_have_the_bytes_of_previous_gtids",
     )),
     114: ("rpl_stop_on_rotate", (
@@ -154,7 +157,8 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     126: ("rpl_compress_bound", (f"{_LARGE}::test_windows_make_no_difference",)),
     127: ("compression_incident_event", (
-        f"{_APPLIER}::test_an_incident_stops_it", f"{_DAMAGE}::test_an_incident_has_mysqls_number",
+        f"{_APPLIER}::test_an_incident_stops_with_13119_until_it_is_skipped",
+        f"{_DAMAGE}::test_an_incident_has_mysqls_number",
     )),
     128: ("binlog_compression_size_higher", (
         f"{_MIXTURE}::test_a_damaged_one_among_many_is_named",
@@ -165,7 +169,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         " its GTID.",
     )),
     130: ("rpl_binlog_compression_require_row_format", (
-        f"{_LOG}::test_statements_in_a_compressed_transaction",
+        f"{_LOG}::test_statements_in_a_compressed_transaction_are_refused",
         f"{_CHANGES}::test_a_logged_statement_stops_read_changes_with_a_hint",
     )),
     131: ("rpl_binary_log_transaction_compression_timestamp", (
@@ -235,7 +239,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     149: ("rpl_gipk_on_source_only", (_ONE_DEFINITION,)),
     150: ("binlog_multi_valued_index", (
         f"{_TYPES}::test_recorded_definitions_round_trip_through_json",
-        f"{_DAMAGE}::test_what_is_wrong_is_said",
+        f"{_DAMAGE}::test_damaged_events_are_named",
     )),
     151: ("rpl_temporal_fractional", (
         _VALUES,
@@ -254,14 +258,14 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_DECODER_LIVE}::test_random_text_in_every_character_set_ends_as_on_the_server",
     )),
     155: ("rpl_typeconv", (
-        f"{_ENGINES}/test_refusals.py::test_changed_definition_without_statement",
-        f"{_CHANGES}::test_without_names_there_is_no_guess", _ONE_DEFINITION,
+        f"{_ENGINES}/test_refusals.py::test_a_definition_that_changed_without_a_statement_stops",
+        f"{_CHANGES}::test_columns_without_names_are_refused", _ONE_DEFINITION,
     )),
     156: ("rpl_row_colSize", (
-        f"{_CHANGES}::test_without_names_there_is_no_guess", _ONE_DEFINITION,
+        f"{_CHANGES}::test_columns_without_names_are_refused", _ONE_DEFINITION,
     )),
     157: ("rpl_extra_col_master_innodb", (
-        f"{_ENGINES}/test_refusals.py::test_changed_definition_without_statement",
+        f"{_ENGINES}/test_refusals.py::test_a_definition_that_changed_without_a_statement_stops",
         "applier/test_columns.py::test_only_included_columns_are_in_the_target", _ONE_DEFINITION,
     )),
     158: ("rpl_row_img_sanity", (
@@ -276,26 +280,28 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     160: ("rpl_row_ignorable_event", (
         f"{_DAMAGE}::test_ignorable_and_empty_statement_events_pass",
         f"{_INDEX}::test_an_unknown_event_stops_unless_it_is_ignorable",
-        f"{_CHANGES}::test_statements_that_the_server_logged",
+        f"{_CHANGES}::test_read_changes_gives_the_logged_statements",
     )),
     161: ("rpl_corruption", (
         f"{_PACKET}::test_each_flipped_byte_is_found",
         f"{_WRITER}::test_every_flipped_byte_is_found",
-        f"{_RECOVERY}::test_a_log_without_checksums",
+        f"{_RECOVERY}::test_damage_in_a_log_without_checksums_is_found_if_it_shows",
     )),
-    162: ("rpl_skip_incident_error", (f"{_APPLIER}::test_an_incident_stops_it",)),
+    162: ("rpl_skip_incident_error", (
+        f"{_APPLIER}::test_an_incident_stops_with_13119_until_it_is_skipped",
+    )),
     # I. Status
     163: ("rpl_perfschema_applier_status_by_coordinator", (
-        f"{_STATUS}::test_while_it_runs_and_stopped",
+        f"{_STATUS}::test_status_tells_a_running_applier_from_a_stopped_one",
         f"{_STATUS}::test_an_error_is_said_with_what_to_do",
     )),
     164: ("rpl_perfschema_connection_applier_status_mts", (
         f"{_RECEIVED}::test_the_report_has_the_columns_of_a_connection",
-        f"{_ORDER}::test_status_of_each_worker",
+        f"{_ORDER}::test_status_has_a_row_for_each_worker",
     )),
     165: ("rpl_perfschema_applier_status_by_worker_last_applied_transaction", (
         f"{_APPLIER}::test_status_of_xa_parts_and_of_what_is_left_out",
-        f"{_ORDER}::test_status_of_each_worker",
+        f"{_ORDER}::test_status_has_a_row_for_each_worker",
     )),
     166: ("rpl_perfschema_applier_status_by_worker_gtid_skipped_transaction_mts", (
         f"{_APPLIER}::test_status_of_xa_parts_and_of_what_is_left_out",
@@ -308,7 +314,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_STATUS}::test_rules_and_dashboard_name_metrics_that_are_there",
     )),
     169: ("rpl_applier_metrics_waits", (
-        f"{_ORDER}::test_status_while_it_waits",
+        f"{_ORDER}::test_status_shows_a_group_that_waits_for_an_earlier_one",
         "Waits are said while they last; what a group's stages took is counted, not each wait.",
     )),
     170: ("rpl_perfschema_applier_config", (

@@ -53,16 +53,18 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     6: ("rpl_mts_logical_clock_wrong_start_pos", (
         f"{_SCENARIOS}::test_a_start_inside_a_group",
-        f"{_APPLIER}::test_until_inside_a_transaction",
+        f"{_APPLIER}::test_until_inside_a_transaction_applies_the_whole_of_it",
     )),
-    7: ("rpl_mts_pending_max", (f"{_APPLIER}::test_transaction_larger_than_the_bounds",)),
+    7: ("rpl_mts_pending_max", (
+        f"{_APPLIER}::test_a_transaction_larger_than_the_bounds_is_a_group",
+    )),
     8: ("rpl_mts_stop_slave_report_pos", (
         f"{_APPLIER}::test_stop_reports_the_position_of_the_last_cut",
     )),
     9: ("rpl_mts_slave_hang_with_partial_trx", (
         f"{_PARTS}::test_a_connection_that_ends_inside_a_transaction",
         f"{_RELAY}::test_the_same_stream_gives_the_same_log",
-        f"{_RESTART}::test_partial_transaction_then_another",
+        f"{_RESTART}::test_a_transaction_without_end_stops_before_the_next",
     )),
     10: ("rpl_mts_execute_partial_trx_with_auto_pos_on", (
         f"{_RELAY}::test_a_file_truncated_anywhere_recovers",
@@ -93,7 +95,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     18: ("rpl_mts_replica_preserve_commit_order_wait_nobinlog", (
         f"{_ORDER}::test_a_group_that_waits_for_its_turn_is_reported",
-        f"{_APPLIER}::test_status_while_it_waits",
+        f"{_APPLIER}::test_status_shows_a_group_that_waits_for_an_earlier_one",
     )),
     19: ("rpl_mts_replica_preserve_commit_order_error", (
         f"{_ORDER}::test_all_behind_a_failed_one_are_turned_away",
@@ -101,30 +103,30 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     20: ("rpl_mts_replica_preserve_commit_order_deadlock", (_NO_LOCKS,)),
     21: ("rpl_mts_spco_deadlock_hang_on_non_temp_error", (
-        f"{_RETRY}::test_not_temporary_is_not_retried",
-        f"{_APPLIER}::test_retries_in_vain_release_nobody",
+        f"{_RETRY}::test_an_error_that_is_not_temporary_is_not_retried",
+        f"{_APPLIER}::test_retries_in_vain_let_no_later_group_commit",
     )),
     22: ("rpl_mts_spco_deadlock_slave_trans_retries_hang", (
-        f"{_APPLIER}::test_retries_in_vain_release_nobody",
+        f"{_APPLIER}::test_retries_in_vain_let_no_later_group_commit",
         f"{_ENGINES}/test_faults.py::test_retries_in_vain_stop_and_the_next_run_commits_once",
     )),
     23: ("rpl_mts_replica_preserve_commit_order_drop_database", (
-        f"{_APPLIER}::test_statements_stand_in_their_place",
+        f"{_APPLIER}::test_statements_commit_in_the_order_of_the_log",
     )),
     24: ("rpl_mts_replica_preserve_commit_order_trans_DDL_nobinlog", (
-        f"{_APPLIER}::test_statements_stand_in_their_place",
+        f"{_APPLIER}::test_statements_commit_in_the_order_of_the_log",
     )),
     25: ("rpl_mts_replica_preserve_commit_order_empty_gtid_nobinlog", (
         f"{_APPLIER}::test_empty_and_skipped_transactions_take_their_slots",
     )),
     26: ("rpl_mts_replica_preserve_commit_order_nobinlog_filter", (
         f"{_APPLIER}::test_empty_and_skipped_transactions_take_their_slots",
-        "unit/schedule/test_until.py::test_left_out_keeps_the_slot",
+        "unit/schedule/test_until.py::test_a_skipped_transaction_keeps_its_slot",
         f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
         f"{_FILTERS}::test_each_rule_lets_its_tables_through_and_all_gtids_count",
     )),
     27: ("rpl_mts_replica_preserve_commit_order_crash_nobinlog", (
-        "crash/test_kill.py::test_killed_at_a_point",
+        "crash/test_kill.py::test_a_kill_at_each_point_leaves_the_servers_tables",
         "property/test_histories.py::test_any_interleaving_is_serial_apply",
     )),
     28: ("rpl_mts_replica_preserve_commit_order_with_binlog", (_NO_BINLOG,)),
@@ -143,13 +145,13 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_ENGINES}/test_xa_histories.py::test_failed_commit_leaves_the_branch_prepared",
     )),
     33: ("rpl_mts_spco_check_worker_states_nobinlog", (
-        f"{_APPLIER}::test_status_while_it_waits",
+        f"{_APPLIER}::test_status_shows_a_group_that_waits_for_an_earlier_one",
         f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
     )),
     34: ("rpl_mts_spco_acl_commands_nobinlog", (
         f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
-        f"{_SLOTS}::test_first_last_and_among_others",
-        f"{_APPLIER}::test_statements_stand_in_their_place",
+        f"{_SLOTS}::test_each_kind_of_transaction_takes_its_slot",
+        f"{_APPLIER}::test_statements_commit_in_the_order_of_the_log",
     )),
     35: ("rpl_gtid_mts_spco_deadlock_other_locks", (_NO_LOCKS,)),
     36: ("rpl_gtid_commit_order_manager_seq_nr_wrap_around", (
@@ -159,7 +161,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     37: ("rpl_mts_logical_clock_transaction_retry", (
         f"{_RETRY}::test_waits_as_mysql_does",
         f"{_RETRY}::test_retries_in_vain_end_with_their_number",
-        f"{_APPLIER}::test_several_tables_retry_at_once",
+        f"{_APPLIER}::test_several_tables_are_retried_at_once",
         "crash/test_storage_faults.py::test_a_fault_at_each_step_is_retried",
         "crash/test_storage_faults.py::test_calls_fail_time_out_or_land_unanswered",
     )),
@@ -182,12 +184,12 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_APPLIER}::test_rows_query_in_a_group_that_is_retried",
     )),
     43: ("rpl_mts_spco_deadlock_slave_trans_retries_hang", (
-        f"{_APPLIER}::test_retries_in_vain_release_nobody",
+        f"{_APPLIER}::test_retries_in_vain_let_no_later_group_commit",
     )),
-    44: ("rpl_deadlock_innodb", (f"{_APPLIER}::test_several_tables_retry_at_once",)),
+    44: ("rpl_deadlock_innodb", (f"{_APPLIER}::test_several_tables_are_retried_at_once",)),
     # D. Crash-safe positions, relay recovery
     45: ("rpl_row_crash_safe", (
-        f"{_RESTART}::test_mysqls_outcomes_of_a_crash",
+        f"{_RESTART}::test_a_crash_before_or_after_the_commit_applies_once",
         f"{_RESTART}::test_mysqls_outcomes_of_a_crash_around_a_statement",
     )),
     46: ("rpl_row_mts_rec_crash_safe", (
@@ -212,7 +214,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     51: ("rpl_gtid_mts_recovery_with_missing_relay_log", (
         f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
-        "live/test_run.py::test_relay_log_is_lost",
+        "live/test_run.py::test_a_lost_relay_log_is_fetched_again",
         f"{_POSITIONS}::test_log_that_does_not_hold_the_targets_place_stops",
     )),
     52: ("rpl_relay_log_recovery_positions", (
@@ -239,12 +241,12 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     57: ("rpl_partial_gtid_trx_followed_by_trx_at_startup", (
         f"{_PARTS}::test_a_transaction_without_its_end_is_fetched_again",
-        f"{_RESTART}::test_partial_transaction_then_another",
+        f"{_RESTART}::test_a_transaction_without_end_stops_before_the_next",
     )),
     58: ("rpl_gtid_transaction_split_across_relay_logs", (
-        "unit/relay/test_split_transactions.py::test_cut_between_any_two_events",
+        "unit/relay/test_split_transactions.py::test_a_transaction_may_be_split_between_any_two_events",
         "applier/test_split_transactions.py::test_every_event_in_a_file_of_its_own",
-        "live/test_mysql_relay_log.py::test_stopped_inside_of_a_transaction",
+        "live/test_mysql_relay_log.py::test_a_replicas_relay_log_stopped_inside_a_transaction_is_applied",
         f"{_RELAY}::test_the_writer_rotates_and_keeps_every_transaction",
     )),
     59: ("rpl_gtid_retrieve_last_trx", (
@@ -252,7 +254,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_PARTS}::test_a_transaction_with_its_end_is_not_fetched_again",
     )),
     60: ("rpl_change_master_crash_safe", (
-        f"{_LIVE}::test_by_file_and_position",
+        f"{_LIVE}::test_a_receiver_follows_by_file_and_position",
         f"{_POSITIONS}::test_cuts_commits_and_status_have_the_sources_place",
         f"{_POSITIONS}::test_lost_relay_log_cut_off_anywhere",
         "live/test_positions.py::test_relay_log_without_gtids_is_lost",
@@ -277,7 +279,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_SPARK_XA}::test_interleaved_branches_commit_at_their_ends",
     )),
     66: ("rpl_xa_survive_crash_debug", (f"{_XA}::test_cut_off_at_every_step_of_a_part",)),
-    67: ("rpl_xa_gap_lock", (f"{_XA}::test_another_order_of_ends",)),
+    67: ("rpl_xa_gap_lock", (f"{_XA}::test_branches_may_end_in_another_order_than_they_began",)),
     68: ("rpl_xa_detach_on_prepare", (f"{_XA}::test_second_part_on_another_worker_and_order",)),
     69: ("rpl_xa_empty_commit_one_phase", (
         f"{_XA}::test_branches_without_rows_take_their_slots",
@@ -322,7 +324,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     85: ("rpl_gtid_xa_prepare_recover_after_gtid_action_crash", (
         f"{_XA}::test_cut_off_at_every_step_of_a_part",
-        f"{_XA}::test_prepared_branch_outlives_the_log",
+        f"{_XA}::test_a_prepared_branch_outlives_the_relay_log",
     )),
     86: ("binlog_xa_trx_split_across_binlog", (
         f"{_XA}::test_xids_with_any_bytes_are_recovered_and_committed",

@@ -10,7 +10,7 @@ import pytest
 from spark_repl.errors import SetupError, extra_named
 
 
-def test_a_package_of_another_version() -> None:
+def test_a_package_of_another_version_is_named() -> None:
     """One that is not installed: ``house/test_package.py``."""
     name = "pyspark.sql.streaming.nothing"
     with pytest.raises(SetupError) as caught, extra_named():

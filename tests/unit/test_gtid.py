@@ -84,7 +84,7 @@ def test_from_arrays_leaves_anonymous_ones_out() -> None:
 
 
 @pytest.mark.parametrize("numbers", [[3, 1, 2, 7], [1, 2, 2, 3, 7, 7], [7, 3, 2, 1, 1]])
-def test_numbers_in_any_order_and_twice(numbers: list[int]) -> None:
+def test_a_gtid_set_takes_numbers_in_any_order(numbers: list[int]) -> None:
     """As a source that commits in another order than it numbers writes them."""
     uuid = np.frombuffer(bytes(16) * len(numbers), np.uint8).reshape(-1, 16)
     assert str(GtidSet.from_arrays(uuid, numbers)).endswith(":1-3:7")

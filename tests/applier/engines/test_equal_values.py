@@ -21,7 +21,7 @@ from tests.support.binlog_writer import delete, insert
 from tests.support.idempotent import OUTCOMES, X, changes
 
 
-def test_equal_values_are_one(engine, log, target):
+def test_values_that_a_collation_equates_are_one_key(engine, log, target):
     for table in (DOCUMENTS, ZEROS, JAPANESE, FLOAT_KEY):
         log.ddl(table.create)
     zeros = [(i, zero) for i in range(4) for zero in (0.0, -0.0)]

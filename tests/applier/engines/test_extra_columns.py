@@ -47,7 +47,7 @@ def test_equals_one_change_at_a_time(engine, log, target, mode):
         assert seen[gtids]["t.x"] == model.at[gtids]
 
 
-def test_what_is_deleted_is_not_there(engine, log, target):
+def test_a_row_kept_as_deleted_counts_as_absent(engine, log, target):
     log.ddl(T.create.replace("t.a", "t.x"))
     model = OneByOne(log, "x")
     model.transaction(model.insert((1, 1, "one")), model.insert((2, 2, "two")))

@@ -53,7 +53,7 @@ def test_log_that_begins_in_mid_history(engine, log, target):
     assert "incomplete" in error.message
 
 
-def test_gap_between_target_and_log(engine, log, target):
+def test_a_gap_between_target_and_log_stops(engine, log, target):
     log.transaction(insert(A, (1, "a")))
     run(engine, log.folder, target)
     log.transaction(insert(A, (2, "a")))
@@ -82,7 +82,7 @@ def test_a_log_cut_in_a_transaction_is_applied_up_to_it(engine, log, target):
     assert_rows(engine, target, A, [(1, "a"), (2, "a")])
 
 
-def test_missing_and_foreign_files(engine, log, target, tmp_path):
+def test_missing_and_foreign_log_files_are_named(engine, log, target, tmp_path):
     log.rotate()
     log.rotate()
     (log.folder / "bin.000002").unlink()

@@ -22,7 +22,7 @@ def other(folder, **options) -> LogWriter:
     return log
 
 
-def test_nothing_new_in_the_new_log(engine, log, target, tmp_path):
+def test_a_new_log_of_applied_transactions_changes_nothing(engine, log, target, tmp_path):
     """Found in review: the second start applied the whole new log again."""
     again = other(tmp_path / "again")
     for made in (log, again):
@@ -40,7 +40,7 @@ def test_nothing_new_in_the_new_log(engine, log, target, tmp_path):
     assert_rows(engine, target, A, [(1, "b"), (2, "a")])
 
 
-def test_back_to_the_older_log(engine, log, target, tmp_path):
+def test_a_target_may_go_back_to_the_older_log(engine, log, target, tmp_path):
     again = other(tmp_path / "again")
     for made in (log, again):
         made.transaction(insert(A, (1, "a")))
@@ -79,7 +79,7 @@ def raise_at(name: str) -> None:
         raise Crash("the run is cut off here")
 
 
-def test_first_file_is_missing(engine, log, target):
+def test_a_log_that_lost_unapplied_transactions_is_refused(engine, log, target):
     """Found in review: the file next to the one that was applied to its half was believed."""
     log.transaction(insert(A, (1, "a")))
     run(engine, log.folder, target)
@@ -92,7 +92,7 @@ def test_first_file_is_missing(engine, log, target):
     assert f"{log.source}:4" in error.message
 
 
-def test_applied_files_may_go(engine, log, target):
+def test_files_of_applied_transactions_may_be_missing(engine, log, target):
     log.transaction(insert(A, (1, "a")))
     log.rotate()
     run(engine, log.folder, target)

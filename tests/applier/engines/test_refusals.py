@@ -42,7 +42,7 @@ def test_damage_in_the_log_stops_behind_the_prefix(engine, log, target):
     assert_rows(engine, target, A, [(1, "a"), (2, "a")])
 
 
-def test_duplicate_key_in_one_group(engine, log, target):
+def test_a_duplicate_key_in_one_group_stops(engine, log, target):
     log.transaction(insert(A, (1, "a")))
     log.transaction(insert(A, (2, "a")))
     log.transaction(insert(A, (1, "again")))
@@ -50,7 +50,7 @@ def test_duplicate_key_in_one_group(engine, log, target):
     assert_rows(engine, target, A, [(1, "a"), (2, "a")])
 
 
-def test_duplicate_key_in_an_incomplete_table(engine, target, tmp_path):
+def test_a_duplicate_key_in_an_incomplete_table_stops(engine, target, tmp_path):
     log = LogWriter(tmp_path / "log")  # the log does not create the table
     log.transaction(insert(A, (1, "a")))
     run(engine, log.folder, target)
@@ -123,7 +123,7 @@ def test_statements_that_change_no_table_are_passed_over(engine, log, target):
     assert_rows(engine, target, A, [(i, "a") for i in range(len(harmless))])
 
 
-def test_changed_definition_without_statement(engine, log, target):
+def test_a_definition_that_changed_without_a_statement_stops(engine, log, target):
     # Scenarios 155, 157: rows of another shape than the table's stop.
     log.transaction(insert(A, (1, "a")))
     wider = Table("a", (("id", "int"), ("v", "varchar(40)"), ("w", "int")))

@@ -32,7 +32,7 @@ def test_keys_change_inside_one_group(engine, log, target):
     assert versions(target)["t/a"] == before + 1, "one group is one Delta commit"
 
 
-def test_one_transaction_a_group(engine, log, target):
+def test_groups_of_one_transaction_find_keys_in_earlier_files(engine, log, target):
     """Every key is looked up in the files of earlier groups; each version is one transaction."""
     log.ddl(TEXT.create)
     for i in range(6):
@@ -50,7 +50,7 @@ def test_one_transaction_a_group(engine, log, target):
     assert len(cuts(target)) == len(log.spans)
 
 
-def test_restart_with_other_bounds(engine, log, target):
+def test_a_restart_with_other_bounds_gives_the_same_rows(engine, log, target):
     for i in range(30):
         log.transaction(
             insert(A, (i, "a")), *([update(A, ((i - 1, "a"), (i - 1, "b")))] if i else [])

@@ -59,7 +59,7 @@ def test_rows_count_where_xa_commit_stands(engine, xa, target):
             )
 
 
-def test_one_xid_again_and_again(engine, xa, target):
+def test_one_xid_may_be_used_again_after_its_end(engine, xa, target):
     # Scenario 91's lesson: the same XID may come again after its end.
     for key in range(10, 16):
         xa.xa_prepare(ONE, insert(A, (key, "x")))
@@ -177,7 +177,7 @@ class Crash(SparkReplError):
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_random_histories_with_crashes(engine, xa, target, number, capsys):
+def test_random_xa_histories_survive_crashes(engine, xa, target, number, capsys):
     """Cut off before or after random table commits and cuts, restarted with other bounds."""
     rows, left = history(number, xa)
     dice = random.Random(number)

@@ -38,7 +38,7 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("actions", "want"), ORDER)
-def test_columns_and_their_order(actions: str, want: str) -> None:
+def test_alters_change_columns_and_their_order(actions: str, want: str) -> None:
     assert " ".join(names(altered(actions))) == want
 
 
@@ -135,7 +135,7 @@ def test_references_of_a_column_count_as_the_server_takes_them() -> None:
         assert sorted(key.parent for key in found.foreign_keys or ()) == parents
 
 
-def test_a_default_behind_another_action() -> None:
+def test_a_default_is_set_after_another_action() -> None:
     made = altered("ADD x INT, ALTER c SET DEFAULT 7, ALTER a SET INVISIBLE").definition
     assert [(c.name, c.default) for c in made.columns if c.name == "c"] == [("c", "7")]
     assert [c.visible for c in made.columns] == [True, False, True, True, True]
@@ -240,7 +240,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("actions", "number", "message"), WRONG)
-def test_what_does_not_fit_is_named(actions: str, number: int, message: str) -> None:
+def test_an_alter_that_does_not_fit_is_refused_with_mysqls_number(
+    actions: str, number: int, message: str
+) -> None:
     with pytest.raises(StatementError) as raised:
         altered(actions)
     assert (raised.value.number, raised.value.message) == (number, message)
@@ -279,7 +281,7 @@ def test_what_an_index_that_is_not_unique_has_is_known() -> None:
         ("ALTER INDEX a SHOWN", "ALTER is not understood from SHOWN"),
     ],
 )
-def test_what_is_not_understood_is_said(actions: str, said: str) -> None:
+def test_an_alter_that_is_not_understood_has_a_reason(actions: str, said: str) -> None:
     statement = classify(f"ALTER TABLE t {actions}", "d")
     assert (statement.effect, statement.reason) == (Effect.UNSUPPORTED, said)
     made = classify("CREATE TABLE t (a INT FIRST)", "d")
@@ -341,7 +343,7 @@ def test_partitions_of_a_table_that_rows_have_made(key: tuple[int, ...]) -> None
     assert known.partitioning and not altered("DROP PARTITION p", known).rows_go
 
 
-def test_rename_like_and_numbers() -> None:
+def test_rename_and_like_keep_keys_and_numbered_columns() -> None:
     before = table(f"{BASE}, CONSTRAINT t_ibfk_1 FOREIGN KEY (c) REFERENCES t (id)")
     after = altered("RENAME AS e.u, ADD x INT", before).definition
     assert after.name == "e.u" and after == replace(rename(after, "e.u"))

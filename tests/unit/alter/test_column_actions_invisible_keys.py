@@ -74,7 +74,7 @@ def test_a_key_that_is_written_alike_stays_first(elements: str) -> None:
         (GENERATED, "PARTITION BY KEY (my_row_id) PARTITIONS 2"),
     ],
 )
-def test_any_other_key_moves(elements: str, options: str) -> None:
+def test_a_visible_key_moves_behind_a_first_column(elements: str, options: str) -> None:
     before = table(elements, options)
     first = before.columns[0].name
     assert order("ADD c INT FIRST", before).split()[:2] == ["c", first]

@@ -84,7 +84,7 @@ def test_a_constant_is_clipped_where_it_is_not_stored() -> None:
     assert altered("ADD x TINYINT AS (300) STORED").origins[-1] == ConstantValue("127")
 
 
-def test_timestamps_without_explicit_defaults() -> None:
+def test_timestamps_have_implicit_defaults_without_the_option() -> None:
     first = altered("ADD x TIMESTAMP, ADD y TIMESTAMP", explicit_timestamps=False)
     assert [c.nullable for c in first.definition.columns[-2:]] == [False, False]
     assert first.origins[-2:] == (CurrentTimestamp(), ConstantValue("'0000-00-00 00:00:00"))

@@ -49,7 +49,7 @@ def test_what_is_computed_here_is_computed_in_the_session(action: str) -> None:
 
 @pytest.mark.parametrize("action", _IN_PLACE)
 @pytest.mark.parametrize("expression", [*_UNKNOWN, "DATE(t)"])
-def test_in_place_the_server_keeps_them(expression: str, action: str) -> None:
+def test_in_place_the_server_keeps_computed_values(expression: str, action: str) -> None:
     assert isinstance(_origin(expression, action), CarriedColumn)
 
 

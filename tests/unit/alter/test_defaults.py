@@ -49,7 +49,7 @@ def values(clause: str, forms: Forms | None = None, session: Session = SESSION) 
         ("VARCHAR(9) DEFAULT -0", "0"),
     ],
 )
-def test_rows_that_are_there(clause: str, value: Any) -> None:
+def test_existing_rows_get_the_default(clause: str, value: Any) -> None:
     got = values(clause)
     assert str(got) == str(value)
 
@@ -63,7 +63,7 @@ def test_rows_that_are_there(clause: str, value: Any) -> None:
         ("VARCHAR(9) DEFAULT -0", "0"),
     ],
 )
-def test_an_insert_that_leaves_it_out(clause: str, value: str) -> None:
+def test_an_insert_without_the_column_gets_the_default(clause: str, value: str) -> None:
     _, made = altered(clause, Forms())
     assert str(literal(made.definition.columns[-1])[0].as_py()) == value
 
@@ -87,7 +87,7 @@ def test_a_json_default_is_a_variant_if_json_is_kept_as_variant(clause: str) -> 
     ],
 )
 @pytest.mark.parametrize("zero_dates", ["error", "string"])
-def test_the_moment_of_the_statement(clause: str, value: str, zero_dates: str) -> None:
+def test_a_default_of_now_is_the_statements_time(clause: str, value: str, zero_dates: str) -> None:
     got = str(values(clause, Forms(zero_dates=zero_dates)))
     same = got == value if zero_dates == "error" else got[:16] == value[:16]
     assert same, got

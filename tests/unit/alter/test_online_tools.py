@@ -65,7 +65,7 @@ def test_a_partition_more_has_room_for_all_rows() -> None:
         ("ALTER CHECK y NOT ENFORCED", ""),
     ],
 )
-def test_what_the_definition_does_not_have(action: str, said: str) -> None:
+def test_a_tools_unsupported_action_is_refused(action: str, said: str) -> None:
     text = f"ALTER TABLE d._t_gho {action}"
     statement = classify(text, "d")
     if not said:

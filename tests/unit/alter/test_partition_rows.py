@@ -69,7 +69,7 @@ def test_each_row_is_in_the_partition_of_its_values(
          " ((0, '2026-01-01'), (9, '2026-01-01'), (2, '1970-01-01')))", "FFFFTF"),
     ],
 )  # fmt: skip
-def test_rows_by_several_columns(clause: str, wanted: str) -> None:
+def test_rows_are_in_partitions_of_several_columns(clause: str, wanted: str) -> None:
     days = [DAY, *(DAY + datetime.timedelta(n) for n in (-1, 0, 1, 0)), None]
     arrays = [pa.array([None, 1, 1, 1, 9, 2], pa.int32()), pa.array(days, pa.date32())]
     found = rows(clause, "a").of_rows(arrays, len(days))
@@ -139,7 +139,9 @@ def test_columns_and_bounds_that_are_not_known(clause: str, said: str) -> None:
     [(0, 9, False, True), (0, 9, True, True), (9, 10, False, None), (10, 19, False, False),
      (10, 19, True, None), (5, 25, False, None), (20, 99, False, False)],
 )  # fmt: skip
-def test_bounds_of_a_file(low: int, high: int, nulls: bool, wanted: bool | None) -> None:
+def test_a_files_bounds_tell_whether_its_rows_are_in_the_partition(
+    low: int, high: int, nulls: bool, wanted: bool | None
+) -> None:
     assert rows(LADDER, "a").of_range(pa.array([low, high]), nulls=nulls) is wanted
     listed = "LIST (id) (PARTITION a VALUES IN (0, 5, 9, NULL), PARTITION b VALUES IN (10, 19))"
     if high < 20:

@@ -104,7 +104,7 @@ def test_neither_holds_the_others_values(one: str, other: str) -> None:
     assert not widens(column(one), column(other)) and not widens(column(other), column(one))
 
 
-def test_columns_stay_where_they_are() -> None:
+def test_retained_columns_stay_in_their_places() -> None:
     before = definition("id INT PRIMARY KEY, a BIGINT, b INT NOT NULL, c INT")
     first = altered(before, "DROP a, MODIFY c SMALLINT FIRST, ADD d INT AFTER id")
     assert names(first) == "c* id [a] d b"

@@ -38,7 +38,9 @@ def written(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("prepared", range(4))
-def test_it_grows_by_transactions(log: LogWriter, tmp_path: Path, prepared: int) -> None:
+def test_a_growing_log_grows_by_whole_transactions(
+    log: LogWriter, tmp_path: Path, prepared: int
+) -> None:
     folder = tmp_path / "growing"
     whole = {name: data for name, data in written(log.folder).items() if not name.endswith("index")}
     growing = GrowingLog(str(log.folder), str(folder), behind(log, prepared))

@@ -33,7 +33,7 @@ def wrong(capsys: pytest.CaptureFixture[str], file: Path) -> tuple[int, list[str
     return code, errors, warnings
 
 
-def test_all_faults_are_said_at_once(file: Path, capsys: Any) -> None:
+def test_config_check_reports_all_faults_at_once(file: Path, capsys: Any) -> None:
     file.write_text('chanel = "x"\n[apply]\nworkers = 0\nwrtier = "x"\n')
     code, errors, _ = wrong(capsys, file)
     assert code == 2 and len(errors) == 3
@@ -70,7 +70,7 @@ def test_what_others_may_read_is_warned_of(file: Path, capsys: Any, tmp_path: Pa
     assert "the password can be read" in wrong(capsys, file)[2][0]
 
 
-def test_what_is_unwise_is_warned_of(file: Path, capsys: Any) -> None:
+def test_config_check_warns_of_unwise_settings(file: Path, capsys: Any) -> None:
     file.write_text('[source]\nhost = "db.example.com"\ntls = "preferred"\n')
     code, errors, warnings = wrong(capsys, file)
     assert (code, errors) == (0, [])
@@ -132,7 +132,7 @@ def test_folders_that_other_engines_do_not_open(
     assert len(warnings) == bool(engines) and all(engines in one for one in warnings)
 
 
-def test_a_source_that_is_not_there(file: Path, capsys: Any) -> None:
+def test_config_check_names_an_unreachable_source(file: Path, capsys: Any) -> None:
     file.write_text('[source]\nsocket = "none.sock"\nserver_id = 5\n')
     code, said, found = run(capsys, "config", "check", "--config", str(file), "--source")
     assert code == 1 and f"can't connect to {file.parent}/none.sock" in found["errors"][0]["what"]
@@ -288,7 +288,7 @@ def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> Non
         ("hr.log", "stop", "apply.on_error"),
     ],
 )
-def test_what_an_error_does_is_explained(
+def test_config_explain_names_policy_and_error_mode(
     file: Path, capsys: Any, table: str, error: str, came_from: str
 ) -> None:
     file.write_text(
@@ -315,7 +315,7 @@ def test_a_row_filter_is_explained_and_checked(file: Path, capsys: Any) -> None:
     assert "tables[1].row_filter total > UUID(): UUID() is not deterministic" in errors[0]
 
 
-def test_all_faults_of_rules_at_once(file: Path, capsys: Any) -> None:
+def test_config_check_reports_all_faults_of_rules(file: Path, capsys: Any) -> None:
     """Each with the nearest name; expressions too, whatever else is wrong."""
     file.write_text(
         '[[tables]]\nmatch = "shop.a"\nmode = "miror"\non_ddl = "Stop"\non_error = "quarantin"\n'
@@ -398,7 +398,7 @@ def test_names_in_any_case_of_a_source_that_folds_them(file: Path, capsys: Any) 
     assert found["table"] == "shop.orders" and found["applied"]
 
 
-def test_channels_side_by_side(tmp_path: Path, capsys: Any) -> None:
+def test_config_check_compares_channels_side_by_side(tmp_path: Path, capsys: Any) -> None:
     """Each fault of two files is said behind their names; what each has of its own is none."""
     files = [tmp_path / "eu.toml", tmp_path / "us.toml"]
     words = [word for file in files for word in ("--config", str(file))]

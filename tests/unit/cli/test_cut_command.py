@@ -98,7 +98,9 @@ def test_cut_list_names_the_end_of_each_tiers_promise(
     assert listed(control) == {time(at): said(time(end)) for at, end in want.items() if end}
 
 
-def test_pinned_ones_and_the_newest(control: Control, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cut_list_shows_pinned_cuts_and_the_newest(
+    control: Control, capsys: pytest.CaptureFixture[str]
+) -> None:
     """By their names; the newest is kept though its time is over."""
     times = [datetime.now(UTC).replace(second=59, microsecond=0) - timedelta(hours=hours)
              for hours in (300, 260, 200)]  # fmt: skip
@@ -132,7 +134,7 @@ def test_a_promise_ends_at_a_moment(control: Control, tiers: Retention, tier: st
     assert listed(control, end - MOMENT)[at] == said(end)
 
 
-def test_what_is_forgotten_meanwhile(control: Control) -> None:
+def test_cut_list_leaves_out_cuts_pruned_meanwhile(control: Control) -> None:
     """An applier prunes between two looks at the control table."""
     publish(control, time("01 00:00:00"), time("10 11:30:00"), time("10 12:00:00"))
 

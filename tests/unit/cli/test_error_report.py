@@ -34,7 +34,7 @@ def test_without_a_configuration_a_command_about_a_target_names_the_target() -> 
     )
 
 
-def test_only_placeholders_are_replaced() -> None:
+def test_only_placeholders_of_a_hint_are_replaced() -> None:
     hint = "spark-repl run --config FILE, --table DB.TX"
     assert pasteable(hint, {"config": "a.toml"}, table="t.a") == hint
 

@@ -33,7 +33,7 @@ def options(*words: str) -> argparse.Namespace:
     return parser(_RUN).parse_args(["init", *words])
 
 
-def test_the_file_says_what_was_given(tmp_path: Path) -> None:
+def test_init_writes_the_given_values(tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     words = ["--host", "db1", "--port", "3307", "--password-file", ODD, "--target", ODD]
     words += ["--server-id", "77", "--tls", "verify_ca", "--workers", "4", "--channel", "eu"]
@@ -82,7 +82,7 @@ def test_a_small_source_has_a_size_too(size: int, said: str) -> None:
     assert f", with 3 tables, {said}.\n" in text_of({}, replace(LOOKED, bytes=size))
 
 
-def test_a_file_that_is_there_stays(tmp_path: Path, capsys: Any) -> None:
+def test_init_keeps_an_existing_file(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "r.toml"
     file.write_text("mine")
     words = ["init", "--offline", "--config", str(file)]
@@ -92,7 +92,7 @@ def test_a_file_that_is_there_stays(tmp_path: Path, capsys: Any) -> None:
     assert os.listdir(tmp_path) == ["r.toml"]
 
 
-def test_somebody_else_writes_it_meanwhile(tmp_path: Path) -> None:
+def test_init_keeps_a_file_written_meanwhile(tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text("theirs")
     with pytest.raises(ConfigError, match="a file already"):
@@ -136,13 +136,15 @@ def test_values_keep_the_rules_of_the_file(words: tuple[str, ...]) -> None:
         ask(options("--offline", *words), None, pytest.fail)
 
 
-def test_a_server_id_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_chooses_a_free_server_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(init_command, "_SERVER_IDS", range(7, 9))
     assert {look(Config(), {}, lambda _: LOOKED)[1] for _ in range(20)} == {8}
     assert look(Config(), {"source.server_id": 7}, lambda _: LOOKED)[1] == 7
 
 
-def test_no_source_no_file(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_no_file_without_a_source(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(init_command._ENVIRONMENT, "planted")
     file = tmp_path / "r.toml"
     assert main(["init", "--config", str(file), "--socket", str(tmp_path / "none")]) == 1

@@ -24,7 +24,7 @@ def line(message, *args, **more):
     ))  # fmt: skip
 
 
-def test_a_line_has_what_was_given():
+def test_a_log_line_has_its_fields():
     said = json.loads(line("applied %d", 3, relay_position="bin.000001:4", is_cut=True))
     assert (said["level"], said["logger"], said["message"]) == ("INFO", "x", "applied 3")
     assert (said["relay_position"], said["is_cut"]) == ("bin.000001:4", True)
@@ -38,7 +38,7 @@ def test_no_value_makes_a_line_of_its_own():
     assert json.loads(text)["message"] == json.loads(text)["table"] == name
 
 
-def test_a_traceback_is_in_it():
+def test_a_log_line_holds_the_traceback():
     try:
         raise ValueError("odd")
     except ValueError:

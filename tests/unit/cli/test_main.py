@@ -29,7 +29,7 @@ def test_an_error_of_the_system_names_the_path_and_a_hint(
     assert "Try: a folder is needed there" in said and "Traceback" not in said
 
 
-def test_no_arguments_print_the_help(capsys):
+def test_without_arguments_the_help_is_printed(capsys):
     assert main([]) == 0
     assert "From a live server:" in capsys.readouterr().out
 

@@ -36,7 +36,7 @@ def test_a_table_that_was_not_to_be_compared_is_not_wrong(found: dict[str, Any],
     assert exit_code(_EQUAL | found) == code
 
 
-def test_unless_it_was_asked_for() -> None:
+def test_a_named_table_that_is_not_compared_fails_the_command() -> None:
     found = _EQUAL | {"not_compared": {"t.h": _MODE}}
     assert exit_code(found, ("t.a", "t.h")) == 1
     assert exit_code(found, ("t.a",)) == 0

@@ -136,7 +136,7 @@ def test_all_faults_are_reported_together() -> None:
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
     ],
 )
-def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None:
+def test_unsupported_settings_are_named(values: dict[str, Any], named: list[str]) -> None:
     config = Config.from_mapping(values)
     with pytest.raises(ConfigError) as caught:
         config.check_supported()

@@ -94,7 +94,7 @@ def test_a_filter_that_is_too_deep() -> None:
         check_row_filters(config({**RULE, "row_filter": text}).tables)
 
 
-def test_two_channels_with_one_filter(tmp_path: Path) -> None:
+def test_two_channels_with_one_filter_are_a_fault(tmp_path: Path) -> None:
     def us(text: str, **more: Any) -> dict[str, Config]:
         given = {"channel": "us", "tables": [{**RULE, "row_filter": text}], **more}
         target = {"target": {"path": str(tmp_path)}}

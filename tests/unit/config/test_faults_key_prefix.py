@@ -68,12 +68,12 @@ def test_missing_other_keys_are_named(more: dict[str, Any], says: str) -> None:
     assert says in fault and fault.startswith("tables[1].")
 
 
-def test_all_faults_come_together() -> None:
+def test_all_faults_of_shards_are_reported_together() -> None:
     given = {"apply": {"preserve_commit_order": False}, "target": {"column_mapping": False}}
     assert len(faults({**RULE, "mode": "append", "row_filter": "id > 1"}, **given)) == 4
 
 
-def test_two_rules_of_one_table() -> None:
+def test_two_rules_of_one_table_are_a_fault() -> None:
     (fault,) = faults(RULE, {**RULE, "match": r"eu\_%.orders"})
     assert fault.startswith("tables[2].to lake.orders would give names that tables[1].to")
     (fault,) = faults(RULE, {"match": "crm.orders", "to": "lake.orders"})

@@ -59,7 +59,7 @@ def test_absolute_paths_and_uris_stay(file: Path, place: str) -> None:
     assert written(file, **{"target.path": place}).target.path == place
 
 
-def test_a_path_through_the_folder_above(file: Path) -> None:
+def test_a_relative_path_may_lead_above_the_file(file: Path) -> None:
     assert written(file, **{"target.path": "../lake"}).target.path == str(file.parents[1] / "lake")
 
 
@@ -89,7 +89,7 @@ def test_the_command_line_starts_at_the_working_folder(
         ("'./a b' 'c d'", "'/conf/a b' 'c d'"),
     ],
 )  # fmt: skip
-def test_the_program_of_a_command(command: str, run: str) -> None:
+def test_the_program_of_a_command_is_found_beside_the_file(command: str, run: str) -> None:
     assert command_beside("/conf/r.toml", command) == run
 
 

@@ -93,12 +93,12 @@ def test_rules_that_go_together(rules: list[dict[str, Any]]) -> None:
     Config.from_mapping({"tables": rules}).check_supported()
 
 
-def test_upper_case_where_it_is_known() -> None:
+def test_upper_case_is_allowed_if_the_case_setting_is_known() -> None:
     for value in (0, 1, 2):
         assert not faults(rule("shop.a", "Lake.a"), source={"lower_case_table_names": value})
 
 
-def test_all_faults_come_together() -> None:
+def test_all_faults_of_routes_are_reported_together() -> None:
     found = faults(rule("a_.x", "b.%"), rule("c.d", "c.d"))
     assert len(found) == 3
 

@@ -245,7 +245,7 @@ def test_bytes_that_a_server_reads_and_does_not_take(byte: bytes) -> None:
 
 @pytest.mark.parametrize("charset", ["ucs2", "utf16", "utf16le", "utf32"])
 @pytest.mark.parametrize("kind", ["VARCHAR(30)", "CHAR(30)", "TEXT"])
-def test_bits_in_wide_letters(charset: str, kind: str) -> None:
+def test_bits_in_wide_letters_are_not_convertible(charset: str, kind: str) -> None:
     with pytest.raises(Unconvertible, match="wide letters"):
         becomes(b"\xff" * 8, "BIT(64)", f"{kind} CHARACTER SET {charset}")
 
@@ -344,7 +344,7 @@ def test_messages_name_types_as_sql_does(kind: str, said: str) -> None:
     assert described(column(kind)) == said
 
 
-def test_no_rows_and_many_alike() -> None:
+def test_no_rows_and_many_equal_rows_are_converted() -> None:
     old, new = column("VARCHAR(9)"), column("INT")
     assert convert(pa.array([], pa.string()), TypeChange(old, new, STRICT)).to_pylist() == []
     many = pa.array(["7", None] * 5000, pa.string())

@@ -47,7 +47,7 @@ def test_a_first_connection_that_is_refused_is_an_error_at_once() -> None:
 
 
 @pytest.mark.parametrize("error", [error_of(1045, "x"), SecretError("x"), error_of(1142, "x")])
-def test_what_stays_refused_is_raised(error: SparkReplError) -> None:
+def test_an_error_that_stays_is_raised(error: SparkReplError) -> None:
     with pytest.raises((SourceError, SecretError)) as caught:
         patiently(SOURCE, Answers(*[error] * 9))
     assert caught.value is error

@@ -67,6 +67,8 @@ def test_a_zero_date_that_is_kept_as_null_is_none(
     assert copied(monkeypatch, tmp_path, "s IS NULL", (b"4", None, b"0000-00-00")) == [3, 4]
 
 
-def test_a_value_of_which_nobody_knows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_value_that_the_filter_can_not_decide_stops(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with pytest.raises(SchemaError, match="whether 'X' is 'x' depends on the collation"):
         copied(monkeypatch, tmp_path, "s = 'x'", (b"4", b"X", None))

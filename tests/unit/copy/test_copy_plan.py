@@ -32,7 +32,7 @@ def shapes(*rules: dict[str, Any]) -> list[TargetTable]:
     return target_shapes(config, map(definition, TABLES), TableRules(config.tables))
 
 
-def test_faults_of_all_tables() -> None:
+def test_faults_of_all_tables_are_reported_together() -> None:
     masked = {"match": "t.b", "mask": {"s": "null"}}
     misspelt = {"match": "t.c", "row_filter": "nn > 1"}
     with pytest.raises(ConfigError) as caught:
@@ -45,7 +45,7 @@ def test_faults_of_all_tables() -> None:
     assert alone.value.table == "t.b"
 
 
-def test_tables_as_the_target_has_them() -> None:
+def test_a_plan_has_the_targets_columns() -> None:
     a, b, c = shapes({"match": "t.c", "exclude": ["s"]}, {"match": "t.%", "exclude": ["n"]})
     assert [[column.name for column in one.columns] for one in (a, b, c)] == [
         ["id", "s"], ["s"], ["id"],

@@ -63,7 +63,7 @@ def test_everything_may_be_read(grants: list[str]) -> None:
         ([_ALL, "REVOKE SELECT ON `shop`.* FROM `repl`@`%`"], "may not read all tables in shop"),
     ],
 )
-def test_what_is_hidden_is_refused(grants: list[str], said: str) -> None:
+def test_tables_that_the_account_can_not_read_are_refused(grants: list[str], said: str) -> None:
     with pytest.raises(SourceError, match=said) as caught:
         check_privileges(Source(*grants), [])
     place = "`shop`.*" if "shop" in said else "*.*"
@@ -81,7 +81,7 @@ def test_tables_copied_in_one_view_are_locked() -> None:
         check_privileges(Source(_ALL, "GRANT LOCK TABLES ON `other`.*" + _TO), ["shop.bag"])
 
 
-def test_roles_count_where_there_are_any() -> None:
+def test_privileges_of_roles_count() -> None:
     source = Source(_ALL, roles="`reader`@`%`")
     check_privileges(source, [])
     assert source.asked == "SHOW GRANTS FOR CURRENT_USER() USING `reader`@`%`"
@@ -142,7 +142,7 @@ def test_a_grant_on_a_pattern_is_one_on_a_name_with_partial_revokes() -> None:
         check_privileges(source, [], filters)
 
 
-def test_places_of_wanted_tables() -> None:
+def test_tables_that_filters_want_are_listed() -> None:
     found = wanted_places(ReplicationFilters(do_db=("a",), do_table=("a.x", "b.y")))
     assert found == ["a.x"]
     assert wanted_places(ReplicationFilters(do_db=("a",), wild_do_table=("b.%",))) == []

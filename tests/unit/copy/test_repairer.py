@@ -139,7 +139,7 @@ def test_a_repair_gives_up_after_8_attempts_on_changing_rows(tmp_path: Path) -> 
     assert repair_results(owner.control)[name].refused == "a row was changed, at each of 8 attempts"
 
 
-def test_what_nobody_can_read(tmp_path: Path) -> None:
+def test_an_unreadable_request_fails_with_a_reason(tmp_path: Path) -> None:
     owner = Owner(tmp_path)
     folder = owner.folder
     folder.mkdir(parents=True)

@@ -61,7 +61,7 @@ def found_in(data: bytes, step: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("step", [700_001, 1 << 20])
-def test_rows_of_16_mb_and_more(step: int) -> None:
+def test_rows_of_16_mb_and_more_are_read(step: int) -> None:
     # The second fills its packet to the last byte, so an empty one follows.
     sizes = (3, _MAX - 10, _MAX + 1, 5, 2 * _MAX + 77, 250)
     rows = [(str(size).encode(), b"x" * size) for size in sizes]

@@ -42,7 +42,7 @@ def test_all_that_would_share_a_name_are_said_at_once() -> None:
     assert kept_names(names, ReplicationFilters.of(left)) == ["crm.people", "u.x", "", "", ""]
 
 
-def test_what_fits_says_nothing() -> None:
+def test_rules_that_fit_are_not_reported() -> None:
     filters = {
         "do_db": ["shop", "people"], "ignore_table": ["shop.log_1"], "rewrite_db": ["crm->people"],
         "wild_do_table": [r"shop.log\_%", "people.%"],
@@ -51,7 +51,7 @@ def test_what_fits_says_nothing() -> None:
     assert said(filters={**filters, "wild_do_table": ["%.%"]}, tables=rules) == []
 
 
-def test_each_entry_that_fits_nothing() -> None:
+def test_each_rule_that_fits_nothing_is_reported() -> None:
     filters = {
         "do_db": ["shp", "shop"], "ignore_table": ["shop.lgo"],
         "wild_ignore_table": ["crm.%", "x.%"], "rewrite_db": ["crm->people", "carm->p"],

@@ -67,7 +67,7 @@ def case(tmp_path: Path) -> Case:
     return Case(tmp_path)
 
 
-def test_without_commit_order_it_is_refused(case: Case) -> None:
+def test_a_cascade_without_commit_order_is_refused(case: Case) -> None:
     """What other tables are at the change's place nobody knows there."""
     case.made(child(key("ON DELETE CASCADE")))
     error = case.refused(
@@ -134,7 +134,7 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("actions", "change"), HARMLESS)
-def test_what_does_not_cascade_goes_on(case: Case, actions: str, change: Change) -> None:
+def test_changes_that_do_not_cascade_are_applied(case: Case, actions: str, change: Change) -> None:
     case.made(child(key(actions))).passes(change)
 
 
@@ -179,7 +179,7 @@ def test_an_index_that_is_called_as_the_key_may_go(case: Case) -> None:
 
 
 @pytest.mark.parametrize("version", ["8.4.6", "9.0.0"])
-def test_a_key_in_a_columns_definition(
+def test_a_foreign_key_in_a_columns_definition_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     monkeypatch.setattr(binlog_writer, "SERVER", version)
@@ -192,12 +192,12 @@ def test_a_key_in_a_columns_definition(
         case.refused(delete(PARENT, (1, 10, "x")))
 
 
-def test_an_engine_without_foreign_keys(case: Case) -> None:
+def test_an_engine_without_foreign_keys_does_not_cascade(case: Case) -> None:
     case.made(child(key("ON DELETE CASCADE")) + " ENGINE = MyISAM")
     case.passes(delete(PARENT, (1, 10, "x")))
 
 
-def test_a_table_that_references_itself(tmp_path: Path) -> None:
+def test_a_cascade_in_a_table_that_references_itself_is_refused(tmp_path: Path) -> None:
     log, itself = LogWriter(tmp_path / "log"), replace(CHILD, name="self", map_flags=REFERRED)
     log.ddl(
         "CREATE TABLE t.self (id int PRIMARY KEY, p int,"
@@ -253,7 +253,7 @@ def test_a_log_from_mid_history_goes_on_where_nothing_is_referenced(case: Case) 
     case.passes(delete(plain, (1, 10, "x")))
 
 
-def test_a_child_from_before_the_log(case: Case) -> None:
+def test_a_cascade_into_a_child_from_before_the_log_is_refused(case: Case) -> None:
     """The parent is known, the child only by its rows, which come later than the group's begin."""
     case.log.ddl(PARENT.create)
     case.log.transaction(insert(PARENT, (1, 10, "x"), (2, 20, "y")))
@@ -261,7 +261,7 @@ def test_a_child_from_before_the_log(case: Case) -> None:
     case.refused(delete(PARENT, (1, 10, "x")))
 
 
-def test_somebody_may_say_that_nothing_cascades(
+def test_without_cascades_declares_a_table_harmless(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case.log.transaction(insert(PARENT, (1, 10, "x"), (2, 20, "y")))
@@ -290,7 +290,7 @@ def test_a_child_that_is_gone_again(case: Case, statement: str) -> None:
     case.made(child(key("")), odd, statement).passes(delete(PARENT, (1, 10, "x")))
 
 
-def test_compressed_and_xa_transactions(case: Case) -> None:
+def test_cascades_in_compressed_and_xa_transactions_are_refused(case: Case) -> None:
     case.made(child(key("ON DELETE CASCADE")))
     xid = (b"x", b"", 1)
     case.log.xa_prepare(xid, delete(PARENT, (1, 10, "x")))

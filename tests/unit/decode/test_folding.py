@@ -69,7 +69,9 @@ def test_the_net_change_of_a_key(flags: list[int], net: int | None, survivor: in
         ([DELETE, UPDATE, UPDATE, INSERT], [(1, MISSING_ROW)]),
     ],
 )
-def test_where_a_log_contradicts_itself(flags: list[int], breaks: list[tuple[int, int]]) -> None:
+def test_a_log_that_contradicts_itself_is_found(
+    flags: list[int], breaks: list[tuple[int, int]]
+) -> None:
     assert fold(codes(*[0] * len(flags)), 1, bits(*flags)).breaks == breaks
 
 
@@ -108,7 +110,7 @@ def test_an_update_is_not_certain() -> None:
         ([0, 0, 0, 0], [REMOVE, PUT, UPDATE, UPDATE], [TARGET, DEFAULT, 1, 2], [0, 1, 1, 1]),
     ],
 )
-def test_what_a_change_builds_upon(
+def test_each_change_names_the_change_it_builds_upon(
     keys: list[int], flags: list[int], previous: list[int], root: list[int]
 ) -> None:
     found = lineage(codes(*keys), 2, bits(*flags))
@@ -124,7 +126,7 @@ def test_which_image_gives_a_value() -> None:
     assert sources(line, holds & False, image).tolist() == [*[DEFAULT] * 4, TARGET, LOST, DEFAULT]
 
 
-def test_changes_along_a_chain() -> None:
+def test_changes_follow_a_chain_of_keys() -> None:
     """Two rows' chains of changes, by turns: 0 <- 2 <- 3 and 1 <- 4."""
     previous = np.array([-1, -1, 0, 2, 1])
     mine = np.array([True, False, False, True, True])

@@ -54,6 +54,6 @@ def test_the_fold_and_what_the_target_has(before: str, lenient: bool) -> None:
     ("kinds", "number"),
     [([INSERT, INSERT], 1062), ([DELETE, UPDATE], 1032), ([INSERT, DELETE, DELETE], 1032)],
 )
-def test_a_log_that_contradicts_itself(kinds: list[int], number: int) -> None:
+def test_a_log_that_contradicts_itself_is_found(kinds: list[int], number: int) -> None:
     net = fold(np.zeros(len(kinds), np.int32), 1, np.array(kinds, np.uint8), soft=True)
     assert net.breaks == [(len(kinds) - 1, number)]

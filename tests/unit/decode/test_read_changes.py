@@ -55,7 +55,7 @@ def test_changes_of_a_table(tmp_path: Path) -> None:
     assert rows(log.folder, tables={"t.bag"}) == found[4:]
 
 
-def test_partial_images_say_what_they_lack(tmp_path: Path) -> None:
+def test_partial_images_name_the_absent_columns(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     log.transaction(update(T, ({0: 1}, {1: None})), insert(T, (2, "x", 3)), delete(T, {0: 2}))
     first, second, third = rows(log.folder)
@@ -65,7 +65,7 @@ def test_partial_images_say_what_they_lack(tmp_path: Path) -> None:
     assert (third["before_absent"], third["after_absent"]) == (["v", "w"], None)
 
 
-def test_json_diffs_without_their_document() -> None:
+def test_json_diffs_are_given_without_their_document() -> None:
     found = rows(FIXTURES / "row_images", tables={"images.wide"})
     diffs = [r for r in found if r["after_diffs"]]
     assert diffs
@@ -97,7 +97,7 @@ def test_minimal_metadata_gives_what_full_metadata_gives() -> None:
         (["CREATE TABLE types.integers (id text, c0 int)"], "column id is BLOB by the statements"),
     ],
 )
-def test_without_names_there_is_no_guess(statements: list[str], words: str) -> None:
+def test_columns_without_names_are_refused(statements: list[str], words: str) -> None:
     # Scenarios 155, 156: a type or length that is not the table's is no row of it.
     from spark_repl.alter.schema_history import SchemaHistory
     from spark_repl.binlog.events.event import Query
@@ -261,7 +261,7 @@ def test_changes_are_flattened_into_pandas() -> None:
     assert len(frame) == table.num_rows > 10
 
 
-def test_it_needs_no_spark() -> None:
+def test_read_changes_needs_no_spark() -> None:
     code = (
         "import sys, spark_repl;"
         f"sum(b.num_rows for b in spark_repl.read_changes({str(FIXTURES / 'row_images')!r}));"
@@ -270,7 +270,7 @@ def test_it_needs_no_spark() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_statements_that_the_server_logged(tmp_path: Path) -> None:
+def test_read_changes_gives_the_logged_statements(tmp_path: Path) -> None:
     # Scenario 160: ROWS_QUERY events, which may be passed over.
     log = LogWriter(tmp_path / "log")
     log.ddl(T.create)

@@ -119,7 +119,7 @@ def events(data: bytes) -> list[tuple[int, int]]:
     return found
 
 
-def test_many_tables_in_force() -> None:
+def test_a_window_begins_with_the_tables_in_force() -> None:
     one = bytes(4) + b"\x13" + bytes(4) + (27).to_bytes(4, "little") + bytes(6)
     data = b"".join(one + (i % 40).to_bytes(6, "little") + bytes(2) for i in range(90))
     cut, tables, _ = whole_events(np.frombuffer(data + data[:26], np.uint8))
@@ -129,7 +129,7 @@ def test_many_tables_in_force() -> None:
 
 
 @pytest.mark.parametrize(("at", "byte"), [(9, 5), (10, 255), (12, 255), (30, 1)])
-def test_damage_in_a_large_transaction(
+def test_damage_in_a_large_transaction_is_named(
     at: int, byte: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index hops over what lies behind the event's header; whoever decodes finds it."""
@@ -151,7 +151,7 @@ def test_damage_in_a_large_transaction(
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_file_that_became_shorter(
+def test_a_file_that_became_shorter_is_an_error(
     compressed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = LogWriter(tmp_path / "log")
@@ -205,7 +205,7 @@ def test_compressed_and_plain_keep_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_statement_over_several_windows(
+def test_a_statements_text_spans_several_windows(
     compressed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = LogWriter(tmp_path / "log")

@@ -36,7 +36,7 @@ def unhex(rows: list[str | None]) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("name", _COMPUTED)
-def test_values_are_what_a_server_had(name: str) -> None:
+def test_expressions_have_the_recorded_values(name: str) -> None:
     session = session_of("")
     definition = definition_of(session)
     rows = {column: unhex(values) for column, values in recorded()["rows"].items()}

@@ -238,7 +238,7 @@ UNCOMPUTED = [
 
 
 @pytest.mark.parametrize(("clause", "want"), UNCOMPUTED)
-def test_what_is_not_computed_is_said(clause: str, want: str) -> None:
+def test_an_expression_that_is_not_computed_has_a_reason(clause: str, want: str) -> None:
     said = reason(clause)
     assert want in said
     assert said.startswith(("the values of the generated column x: ", "the default of column x"))
@@ -261,7 +261,7 @@ def test_weeks_have_the_servers_numbers_in_each_mode(day: str, want: tuple[int, 
     assert tuple(found) == want
 
 
-def test_the_default_of_another_column() -> None:
+def test_the_default_of_another_column_is_followed() -> None:
     """It changes with that, in rows that are there too."""
     assert value("INT AS (DEFAULT(n)) STORED") is None
     added = altered("ALTER n SET DEFAULT 7, ADD x INT AS (1 + DEFAULT(n)) STORED")

@@ -82,7 +82,7 @@ def test_modules_and_tests_that_are_named_are_there(page: Path) -> None:
     assert missing_modules(text) + missing_tests(text) == []
 
 
-def test_what_is_not_there_is_seen() -> None:
+def test_missing_modules_and_tests_are_recognised() -> None:
     good = (
         "`write/rows/direct_writer` spark_repl/apply/start/resume.py tests/unit/house/test_docs.py"
         " spark/lab.py"

@@ -32,12 +32,12 @@ def test_each_block_is_run_or_says_why_not() -> None:
     assert [name for name in {**RUN, **NOT_RUN} if name not in ALL] == []
 
 
-def test_each_fence_is_read() -> None:
+def test_every_fenced_block_is_read() -> None:
     fences = sum(page.read_text("utf-8").count("```") for page in PAGES)
     assert fences == 2 * len(ALL)
 
 
-def test_who_runs_a_block_is_there() -> None:
+def test_the_test_that_runs_a_block_exists() -> None:
     for test in {*RUN.values(), BY_LANGUAGE["python"]}:
         path, _, name = test.partition("::")
         assert name in functions(TESTS / path), test

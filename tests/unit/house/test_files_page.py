@@ -27,16 +27,16 @@ ENDS = {
         "T/deletion_vector_*.bin": ROUNDS,
         "T/_change_data/[column=value/]*": f"{KINDS}a_change_data_feed"
         " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
-        "T/_delta_log/*.json": f"{CLEANED}what_young_versions_stand_on_stays"
+        "T/_delta_log/*.json": f"{CLEANED}a_checkpoint_that_young_versions_need_stays"
         f" {CLEANED}promised_versions_stay_readable_after_a_clean_up",
         "T/_delta_log/*.crc": f"{CLEANED}checksums_of_old_versions_go",
         "T/_delta_log/*.checkpoint.parquet": f"{ROUNDS}"
         f" {CLEANED}checkpoints_are_thinned_where_few_commits_lie_between",
         "T/_delta_log/_last_checkpoint": REPLACED,
-        "T/_delta_log/.*.tmp": f"{CLEANED}what_killed_commits_have_left_goes",
-        "T/_delta_log/*#*": f"{CLEANED}what_killed_commits_have_left_goes",
-        "T/_delta_log/_commit_*.json.tmp": f"{CLEANED}what_killed_commits_have_left_goes",
-        "_repl/control/*.parquet": f"{KINDS}cuts_of_many_tables"
+        "T/_delta_log/.*.tmp": f"{CLEANED}files_of_killed_commits_are_removed",
+        "T/_delta_log/*#*": f"{CLEANED}files_of_killed_commits_are_removed",
+        "T/_delta_log/_commit_*.json.tmp": f"{CLEANED}files_of_killed_commits_are_removed",
+        "_repl/control/*.parquet": f"{KINDS}pruned_cuts_of_many_tables_leave_one_row_a_table"
         f" {TIDYING}what_commits_that_failed_have_left_goes_behind_an_hour",
         "_repl/control/_delta_log/*": f"{TIDYING}what_was_replaced_goes_though_its_removal_is"
         "_forgotten",
@@ -48,8 +48,8 @@ ENDS = {
         "::test_owner_removes_what_earlier_ones_left",
         "_repl/staging/verify-*/*": "unit/verify/test_store_workers.py"
         "::test_failure_leaves_nothing_in_the_store",
-        "_repl/quarantine/*/*.events": f"{KINDS}a_table_in_quarantine",
-        "_repl/quarantine/*/*.new": f"{KINDS}a_table_in_quarantine",
+        "_repl/quarantine/*/*.events": f"{KINDS}a_table_in_quarantine_has_files_until_it_ends",
+        "_repl/quarantine/*/*.new": f"{KINDS}a_table_in_quarantine_has_files_until_it_ends",
     },
     STATE: {
         "index/*.idx": f"{ROUNDS} {INDEXES}indexes_of_files_that_are_gone",
@@ -58,10 +58,10 @@ ENDS = {
         "keys/S/*.npy": ROUNDS,
         "keys/S/*/*.segment.arrow": "property/test_key_segments.py"
         "::test_files_that_a_look_up_opens_are_bounded",
-        "checkpoint/*/metadata": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
-        "checkpoint/*/offsets/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
-        "checkpoint/*/commits/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
-        "checkpoint/*/sources/*/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
+        "checkpoint/*/metadata": "spark/test_stream.py::test_a_streams_checkpoint_is_bounded",
+        "checkpoint/*/offsets/*": "spark/test_stream.py::test_a_streams_checkpoint_is_bounded",
+        "checkpoint/*/commits/*": "spark/test_stream.py::test_a_streams_checkpoint_is_bounded",
+        "checkpoint/*/sources/*/*": "spark/test_stream.py::test_a_streams_checkpoint_is_bounded",
         "staging/*/*": f"{ROUNDS} unit/control/table/test_owner.py::test_a_folder_is_handed_on",
         "requests/*.json": f"{KINDS}a_repair_that_is_asked_for",
         "requests/*.repair": f"{KINDS}a_repair_that_is_asked_for",
@@ -75,13 +75,14 @@ ENDS = {
         "replaced/T": REPLACED,
         "durable/T": REPLACED,
         "durable/_repl/control": ROUNDS,
-        "xa/*.events": f"{XA_STORE}::test_only_its_own_files_are_forgotten",
+        "xa/*.events": f"{XA_STORE}::test_only_a_branchs_own_files_are_forgotten",
         "index/*.part": ROUNDS,
         "keys/S/*/*.part": ROUNDS,
         "*.new": ROUNDS,
         "requests/*.part": ROUNDS,
         "verify/*.part": f"{KINDS}a_verify_leaves_its_locks_and_its_last_result",
-        "checkpoint/*/*/.*.tmp": "unit/runtime/test_part_files.py::test_parts_of_killed_writers",
+        "checkpoint/*/*/.*.tmp": "unit/runtime/test_part_files.py"
+        "::test_part_files_of_killed_writers_are_removed",
     },
     RELAY: {
         "relay.[0-9]*": f"{ROUNDS} unit/source/test_dump.py"
@@ -106,6 +107,6 @@ def test_each_kind_of_file_has_a_test_of_its_end(section: str) -> None:
     assert patterns(section).keys() == ENDS[section].keys()
 
 
-def test_these_tests_are_there() -> None:
+def test_the_named_tests_exist() -> None:
     named = "\n".join(tests for section in ENDS.values() for tests in section.values())
     assert missing_tests(named) == []

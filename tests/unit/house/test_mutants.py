@@ -35,7 +35,7 @@ def first(a: int = 7) -> int:
 '''
 
 
-def test_each_kind_of_change() -> None:
+def test_each_kind_of_mutant_is_made() -> None:
     assert [m.key.partition(": ")[2] for m in mutants("m.py", SOURCE)] == [
         "a < 0 and not done -> False",
         "a < 0 and not done -> True",

@@ -54,7 +54,7 @@ def test_the_wheel_has_every_file_of_the_tree(wheel: zipfile.ZipFile) -> None:
     assert {"spark_repl/runtime/log4j2.properties", "spark_repl/py.typed"} <= held
 
 
-def test_what_the_wheel_says_of_itself(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_has_its_metadata(wheel: zipfile.ZipFile) -> None:
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     said = message_from_bytes(wheel.read(name))
     assert said["Version"] == spark_repl.__version__
@@ -85,7 +85,7 @@ def test_the_tested_set_is_within_the_ranges() -> None:
             assert needed.specifier.contains(pins[name]), f"{needed}: tested is {pins[name]}"
 
 
-def test_what_is_installed_is_used() -> None:
+def test_every_requirement_is_imported() -> None:
     used = set()
     for path in (ROOT / "spark_repl").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -115,7 +115,7 @@ def run_without(packages: str, code: str, *arguments: str) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-def test_without_spark_the_extra_is_named(bank: Path, tmp_path: Path) -> None:
+def test_commands_without_spark_name_the_extra(bank: Path, tmp_path: Path) -> None:
     target = str(tmp_path / "lake")
     ran = run_without("pyspark,delta", COMMAND, "apply", "--relay", str(bank), "--target", target)
     assert ran.returncode == 2
@@ -132,7 +132,7 @@ def test_the_jars_are_of_the_delta_that_the_tests_have() -> None:
 
 
 @pytest.mark.parametrize("words", ["relay verify", "relay ls"])
-def test_what_needs_no_spark_works_without(bank: Path, words: str) -> None:
+def test_commands_that_need_no_spark_work_without_it(bank: Path, words: str) -> None:
     ran = run_without("pyspark,py4j,delta,pandas", COMMAND, *words.split(), str(bank))
     assert (ran.returncode, ran.stderr) == (0, "")
 

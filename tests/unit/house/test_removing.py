@@ -62,7 +62,7 @@ def test_nothing_else_removes_below_the_target() -> None:
     assert calling == WAY | OWN | VACUUM | STATE | ELSEWHERE | NO_FILES
 
 
-def test_everybody_gives_the_remover_that_asks() -> None:
+def test_every_call_passes_the_remover_that_asks() -> None:
     """Without one nobody is asked: only readers are without."""
     asked = ("remove_commits", "remove_empty_commits", "forget_lost", "XaStore", "QuarantineStore")
     without = set()

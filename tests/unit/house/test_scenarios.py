@@ -68,7 +68,7 @@ def test_each_that_a_test_answers_names_a_line() -> None:
 
 
 @pytest.mark.parametrize("number", sorted(GUARDS))
-def test_the_guarded_line_is_there(number: int) -> None:
+def test_each_guarded_line_exists_once(number: int) -> None:
     """Once, so that it is known which is meant; its mutant is another program."""
     guard = GUARDS[number]
     source = (_PACKAGE / guard.module).read_text(encoding="utf-8")

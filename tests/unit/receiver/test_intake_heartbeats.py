@@ -94,7 +94,7 @@ def test_of_a_file_larger_than_4_gib(writer: RelayWriter, at: int, ahead: int) -
     ("name", "behind"), [("bin.000007", 1), ("bin.000007", 900), ("bin.000006", -GIB)]
 )
 @pytest.mark.parametrize("version", [1, 2])
-def test_behind_what_was_received(
+def test_a_heartbeat_behind_the_received_position_is_13118(
     writer: RelayWriter, at: int, name: str, behind: int, version: int
 ) -> None:
     """Scenario 98: a place, or a file, that lies before what the receiver has is MySQL's 13118."""
@@ -108,7 +108,7 @@ def test_behind_what_was_received(
     assert intake.heartbeats == 0
 
 
-def test_of_a_file_that_comes_next(writer: RelayWriter) -> None:
+def test_a_heartbeat_of_the_next_file_is_accepted(writer: RelayWriter) -> None:
     """Scenario 98: a name ahead is the source's; so is another one, where its log_bin changed."""
     intake = Intake(writer)
     writer.begin_source("bin.000009", 5000)

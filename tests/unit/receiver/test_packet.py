@@ -99,7 +99,7 @@ def test_a_stream_fed_byte_by_byte_gives_the_same_events(events: list[bytes]) ->
 
 
 @pytest.mark.parametrize("extra", [-2, -1, 0, 1, 5000])
-def test_events_around_the_packet_limit(events: list[bytes], extra: int) -> None:
+def test_events_around_the_packet_limit_are_joined(events: list[bytes], extra: int) -> None:
     """Scenario 100: a row event (streamed) and a statement (held whole) of 16 MB and around; what
     they took is given back."""
     big = []
@@ -141,7 +141,7 @@ def test_each_flipped_byte_is_found(events: list[bytes]) -> None:
         assert len(sink.data) < len(want) and want.startswith(bytes(sink.data))
 
 
-def test_replies_and_broken_streams(events: list[bytes]) -> None:
+def test_replies_end_the_stream_and_broken_packets_are_errors(events: list[bytes]) -> None:
     error = b"\xff\xd4\x04#HY000Binary log is not open"
     end = b"\xfe\x00\x00\x02\x00"
     stream = packets(events)

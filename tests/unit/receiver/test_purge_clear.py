@@ -115,7 +115,9 @@ def test_a_list_that_was_removed_by_hand(begin: Callable[[], None], tmp_path: Pa
     assert len(open_log(str(tmp_path / "relay")).files) > 2
 
 
-def test_a_file_that_is_not_there(begin: Callable[[], None], tmp_path: Path) -> None:
+def test_a_missing_file_of_a_cleared_log_is_named(
+    begin: Callable[[], None], tmp_path: Path
+) -> None:
     begin()
     with pytest.raises(LogError, match=r"relay\.000099 does not exist"):
         open_log(str(tmp_path / "relay/relay.000099"))

@@ -87,7 +87,7 @@ class Killed(Exception):
     pass
 
 
-def test_killed_in_a_purge(
+def test_a_kill_in_a_purge_leaves_a_whole_log(
     tmp_path: Path, source: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scenario 105: at each step to disk: a reader sees a whole log, the next purge or the
@@ -162,7 +162,7 @@ def test_another_server_goes_on_by_gtid(tmp_path: Path) -> None:
     assert "source.hosts" in str(caught.value.hint)
 
 
-def test_a_huge_gtid_set(tmp_path: Path, source: LogWriter) -> None:
+def test_a_huge_gtid_set_is_requested_and_stored(tmp_path: Path, source: LogWriter) -> None:
     """Scenario 112: it is asked for, stands in the head of each file, and a start has it again."""
     holes = ":".join(str(number) for number in range(1, 40_000, 2))
     start = GtidSet.parse(f"{ELSEWHERE}:{holes}")

@@ -260,7 +260,7 @@ def test_an_event_that_says_no_place_hides_none() -> None:
         assert _controls(np.frombuffer(data, np.uint8), len(data))[1] == found
 
 
-def test_a_log_without_checksums(tmp_path: Path) -> None:
+def test_damage_in_a_log_without_checksums_is_found_if_it_shows(tmp_path: Path) -> None:
     """Scenario 161: damage that shows is an error; the rest nobody can see."""
     files = sorted((Path(__file__).parents[2] / "fixtures/logs/no_checksum").glob("binlog.0*"))
     folder = tmp_path / "relay"
@@ -374,7 +374,7 @@ def test_space_is_bounded_by_whole_files(source: list[Path], tmp_path: Path) -> 
         assert relay.total_bytes() == relay.size and not relay.is_full(), "none is left to purge"
 
 
-def test_the_last_number_of_all(
+def test_the_last_possible_file_number_is_an_error(
     source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "MAX_FILE_NO", 2)

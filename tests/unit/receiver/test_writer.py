@@ -322,7 +322,7 @@ def _steps(monkeypatch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
     yield
 
 
-def test_killed_at_every_step(
+def test_a_writer_killed_at_every_step_recovers(
     source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Scenario 105: of writing and rotation.
@@ -390,7 +390,7 @@ def test_a_foreign_folder_is_left_alone(source: list[Path], tmp_path: Path) -> N
         pass
 
 
-def test_gtids_of_the_log(source: list[Path], tmp_path: Path) -> None:
+def test_a_written_log_has_the_sources_gtids(source: list[Path], tmp_path: Path) -> None:
     # Scenario 59: a transaction counts as received when it is whole.
     folder = tmp_path / "relay"
     with opened(folder, 4096) as relay:

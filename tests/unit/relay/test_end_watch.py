@@ -154,7 +154,9 @@ def test_many_publications_are_seen_together(tmp_path: Path) -> None:
     assert 1 <= woken <= 0.2 / end_watch._REST_S + 2
 
 
-def test_a_stream_waits_for_what_comes(relay: Path, source: LogWriter, tmp_path: Path) -> None:
+def test_a_stream_waits_as_long_as_its_option_says(
+    relay: Path, source: LogWriter, tmp_path: Path
+) -> None:
     """As long as its option says, and not for a log that nobody writes."""
     reader = reader_of(relay, tmp_path, waitMs=str(int(_LONG_S * 1000)))
     end = ask(reader, reader.initialOffset())
@@ -200,7 +202,7 @@ def test_a_stream_takes_the_published_end(relay: Path, source: LogWriter, tmp_pa
     assert read(recorded, begin, ask(recorded, begin))[-1:] == came
 
 
-def test_it_goes_to_another_process(relay: Path, tmp_path: Path) -> None:
+def test_a_reader_with_a_watch_is_pickled(relay: Path, tmp_path: Path) -> None:
     """Spark sends the reader to its executors."""
     reader = reader_of(relay, tmp_path)
     first = reader.initialOffset()
@@ -211,7 +213,7 @@ def test_it_goes_to_another_process(relay: Path, tmp_path: Path) -> None:
     assert len([part for one in copy.partitions(first, end) for part in copy.read(one)]) == 1
 
 
-def test_a_touch_wakes_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_touch_wakes_a_watch_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record is as it was: it looks, and sleeps again."""
     monkeypatch.setattr(end_watch, "_LOOK_S", _LONG_S)
     publish(tmp_path, 1)

@@ -28,7 +28,7 @@ def _some(first: int, count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("where", ["file", "memory"])
 @pytest.mark.parametrize("form", ["array", "mapped", "part"])
-def test_whoever_has_fewer_records_keeps_them(tmp_path: Path, form: str, where: str) -> None:
+def test_a_reader_of_fewer_records_keeps_them(tmp_path: Path, form: str, where: str) -> None:
     first = _some(0, 10)
     if form == "mapped":
         first.tofile(tmp_path / "stored")
@@ -68,7 +68,7 @@ def test_a_record_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sum(written) == 5000 * RECORD.itemsize
 
 
-def test_what_was_appended_is_no_memory(tmp_path: Path) -> None:
+def test_appended_records_are_released_from_memory(tmp_path: Path) -> None:
     growing = GrowingRecords(tmp_path)
     grown, before = _some(0, 1), _resident_mib()
     for number in range(1, 1_000_001, 10_000):

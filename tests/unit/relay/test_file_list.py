@@ -33,7 +33,7 @@ def test_a_list_of_a_later_format_says_whose_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "binlog.000001\nrelay.000001\n", f"# spark_repl relay log {'ab' * 16}\n"]
 )
-def test_a_list_that_no_receiver_wrote(tmp_path: Path, text: str) -> None:
+def test_a_file_list_that_no_receiver_wrote_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "relay.index").write_text(text)
     with pytest.raises(LogError, match="not the receiver's") as caught:
         read_list(tmp_path)

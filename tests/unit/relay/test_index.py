@@ -70,7 +70,7 @@ def test_records_have_the_flags_of_their_transactions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_gtids_as_a_column(name: str, tmp_path: Path) -> None:
+def test_records_give_a_column_of_gtids(name: str, tmp_path: Path) -> None:
     records = index_of(LOGS / name, tmp_path).records
     for part in (records, records[:1], records[:0], records[::-1]):
         assert gtid_column(part).fill_null("").to_pylist() == (gtid_text(part) if len(part) else [])
@@ -110,7 +110,7 @@ def test_a_base_shifts_positions_and_slices_begin_at_them(tmp_path: Path) -> Non
     assert plain.end == closed_end.packed
 
 
-def test_grows_with_its_file(tmp_path: Path) -> None:
+def test_an_index_grows_with_its_file(tmp_path: Path) -> None:
     """Whatever the receiver has written so far: only whole transactions, and all of them."""
     whole = (LOGS / "kinds" / "binlog.000001").read_bytes()
     full = index_of(LOGS / "kinds", tmp_path / "full").records
@@ -193,7 +193,7 @@ def test_an_incomplete_tail_is_named_with_its_reason(tmp_path: Path) -> None:
     assert index.end == RelayPosition(3, 4).packed and len(index) == 5
 
 
-def test_cut_in_an_earlier_file(tmp_path: Path) -> None:
+def test_a_cut_in_an_earlier_file_is_an_error(tmp_path: Path) -> None:
     folder = copy("rotate", tmp_path)
     path = folder / "binlog.000002"
     whole = path.read_bytes()
@@ -277,7 +277,7 @@ def test_an_unknown_event_stops_unless_it_is_ignorable(tmp_path: Path) -> None:
     assert last["kind"] == Kind.QUERY and last["flags"] & Flag.ANONYMOUS
 
 
-def test_events_out_of_place(tmp_path: Path) -> None:
+def test_an_event_out_of_place_is_an_error(tmp_path: Path) -> None:
     folder = copy("rotate", tmp_path)
     at = first_event(open_log(str(folder)), 3)
     damage(folder, "binlog.000003", at + 4, b"\x10")
@@ -344,7 +344,7 @@ def test_indexes_of_files_that_are_gone(tmp_path: Path) -> None:
     assert len(found) == 2 and not (store / "bin.000001.idx").exists()
 
 
-def test_a_file_that_became_shorter(tmp_path: Path) -> None:
+def test_a_file_that_became_shorter_is_indexed_again(tmp_path: Path) -> None:
     folder = copy("in_use", tmp_path)
     log = open_log(str(folder))
     known = build_index(log, str(tmp_path / "i"))

@@ -64,7 +64,9 @@ FUTURE = write_varint(12) + write_varint(7)
 
 
 @pytest.mark.parametrize("last_required", [9, 12])
-def test_a_tagged_gtid_from_the_future(tmp_path: Path, last_required: int) -> None:
+def test_a_gtid_from_a_future_version_is_read_or_refused(
+    tmp_path: Path, last_required: int
+) -> None:
     """Scenario 113: a field that is not known is passed over, or stops by MySQL's words where it
     may not be."""
     log = LogWriter(tmp_path / "log")
@@ -103,7 +105,7 @@ def test_a_compressed_transaction_has_one_place(tmp_path: Path) -> None:
     assert index.records["flags"][1] & Flag.COMPRESSED
 
 
-def test_statements_in_a_compressed_transaction(tmp_path: Path) -> None:
+def test_statements_in_a_compressed_transaction_are_refused(tmp_path: Path) -> None:
     """Scenario 130: they are seen in the payload, as beside it, and refused there
     (REQUIRE_ROW_FORMAT is not asked for: nothing else is applied)."""
     log = LogWriter(tmp_path / "log")

@@ -23,7 +23,7 @@ def names(path: Path) -> list[str]:
     return [file.name for file in open_log(str(path)).files]
 
 
-def test_folder_with_and_without_index(folder: Path) -> None:
+def test_a_log_is_opened_with_and_without_its_index(folder: Path) -> None:
     want = [f"binlog.{n:06d}" for n in (1, 2, 3)]
     assert names(folder) == want
     assert names(folder / "binlog.index") == want
@@ -40,7 +40,7 @@ def test_folder_with_and_without_index(folder: Path) -> None:
         log.file(4)
 
 
-def test_a_lone_file_without_a_number(folder: Path) -> None:
+def test_a_lone_file_without_a_number_is_a_log(folder: Path) -> None:
     lone = shutil.copyfile(folder / "binlog.000002", folder / "saved")
     assert open_log(str(lone)).files[0].number == 1
 
@@ -95,7 +95,7 @@ def test_a_missing_file_is_named(folder: Path) -> None:
     assert e.value.file == "binlog.000002"
 
 
-def test_more_than_one_log(folder: Path) -> None:
+def test_a_folder_with_more_than_one_log_is_refused(folder: Path) -> None:
     (folder / "relay.index").write_text("")
     with pytest.raises(LogError, match="more than one log"):
         open_log(str(folder))
@@ -106,7 +106,7 @@ def test_more_than_one_log(folder: Path) -> None:
         open_log(str(folder))
 
 
-def test_what_is_no_binlog(folder: Path) -> None:
+def test_a_file_that_is_no_binlog_is_refused(folder: Path) -> None:
     last = folder / "binlog.000003"
     whole = last.read_bytes()
     last.write_bytes(b"\xfdbin" + whole[4:])

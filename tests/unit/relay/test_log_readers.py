@@ -100,7 +100,7 @@ def test_a_reader_that_is_killed_goes_on_where_it_was(source: LogWriter, tmp_pat
     assert purge(folder, 1000).files and not purge(folder, 1000).warning
 
 
-def test_a_reset_under_a_reader(source: LogWriter, tmp_path: Path) -> None:
+def test_a_reader_of_a_reset_log_is_refused(source: LogWriter, tmp_path: Path) -> None:
     """The receiver begins a new log: who stands in the old one is told, and holds none of it."""
     folder = receive_into(tmp_path / "relay", source)
     reader = reader_of(folder, tmp_path, waitMs="20000")

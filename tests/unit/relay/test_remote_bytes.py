@@ -52,7 +52,7 @@ def test_byte_of_no_range_ends_the_reading() -> None:
         assert file.read() == CONTENT[200:300]
 
 
-def test_range_within_a_piece() -> None:
+def test_a_range_within_a_piece_is_read() -> None:
     (part,) = stored(100, 300).ranges
     with RemoteBytes((part.within(150, 400, at=1000),)).open() as file:
         file.seek(1000)

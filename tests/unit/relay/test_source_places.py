@@ -99,7 +99,7 @@ def test_behind_another_server_the_place_is_of_that_one(log, tmp_path):
     assert [end and end.server_id for end in ends] == [1, 2]
 
 
-def test_what_was_appended_is_seen(log, tmp_path):
+def test_places_of_appended_files_are_found(log, tmp_path):
     relay, index = received(log, tmp_path / "relay")
     places = SourcePlaces()
     assert places.end_of(relay, index, index.end) == SourcePlace(
@@ -140,7 +140,7 @@ def test_places_of_the_source_are_ordered_by_file_and_position():
 
 
 @pytest.mark.parametrize("above", [0, 5 * GIB, 9 * GIB])
-def test_behind_4_gib_of_a_file(log, tmp_path, above):
+def test_places_after_4_gib_of_a_file_are_found(log, tmp_path, above):
     """A transaction is that large, and others follow it: their end_log_pos has begun anew."""
     first = sorted(log.folder.iterdir())[0]
     events = [moved(event, above) for event in events_of(first)]

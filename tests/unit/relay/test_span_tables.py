@@ -54,7 +54,7 @@ def test_statements_may_be_about_any(other: bytes) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20, 36])
-def test_what_is_cut_is_an_error(cut: int) -> None:
+def test_a_cut_span_is_an_error(cut: int) -> None:
     whole = table_map()
     with pytest.raises(DecodeError):
         tables_of(io.BytesIO(whole[:cut]), 0, len(whole), 4)

@@ -74,7 +74,7 @@ def changed(folder: Path) -> list[Any]:
     return sorted(rows, key=lambda row: (row["gtid"], str(row)))
 
 
-def test_cut_between_any_two_events(log: Path, tmp_path: Path) -> None:
+def test_a_transaction_may_be_split_between_any_two_events(log: Path, tmp_path: Path) -> None:
     # Scenario 58: a transaction that spans relay logs.
     whole = relayed(log, tmp_path / "whole", [])
     want, rows = told(index_of(whole, tmp_path / "i")), changed(whole)
@@ -129,7 +129,7 @@ def test_an_index_that_grows_with_its_files(log: Path, tmp_path: Path) -> None:
     assert known is not None and told(known) == told(whole) and known.tail is None
 
 
-def test_what_is_begun_anew_counts_once(log: Path, tmp_path: Path) -> None:
+def test_a_transaction_sent_again_counts_once(log: Path, tmp_path: Path) -> None:
     """With SOURCE_AUTO_POSITION the source sends a transaction again from its beginning."""
     events, source = source_events(log), description(log)
     whole = relayed(log, tmp_path / "whole", [])
@@ -250,7 +250,7 @@ def test_a_log_that_begins_inside_of_a_transaction(log: Path, tmp_path: Path) ->
     assert not len(short) and short.lost_to > 0
 
 
-def test_what_was_received_twice_counts_once(log: Path, tmp_path: Path) -> None:
+def test_a_transaction_received_twice_counts_once(log: Path, tmp_path: Path) -> None:
     """relay_log_recovery=ON fetches what was received and not applied again, into new files."""
     events, source, folder = source_events(log), description(log), tmp_path / "relay"
     rows = changed(log)

@@ -76,7 +76,7 @@ def test_dump_and_list_show_each_event_and_file(tmp_path: Path) -> None:
     assert listing.first_gtid.endswith(":1")
 
 
-def test_dump_of_a_cut_file(tmp_path: Path) -> None:
+def test_a_dump_of_a_cut_file_ends_with_its_tail(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes((LOGS / "rotate" / "binlog.000003").read_bytes()[:-5])
     lines = list(dump(open_log(str(path))))

@@ -35,7 +35,7 @@ def test_filters_are_not_compared_but_for_equal_ones() -> None:
     assert rows("id = 1").overlap(rows("id = 1")) == "the two channels have the same filter"
 
 
-def test_all_channels_have_one_key() -> None:
+def test_channels_of_one_table_need_one_key() -> None:
     assert rows("id < 3", "id, b").overlap(rows("id > 3", "b, id")) == ""
     fault = rows("id < 3", "id, b").overlap(rows("id > 3", "id, region"))
     assert fault == "the key is b, id, and id, region"

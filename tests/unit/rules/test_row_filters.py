@@ -47,7 +47,7 @@ def test_rows_pass_only_if_the_filter_is_true(table: SourceTable) -> None:
     assert passing(table, "ID <> 1 AND id <> -1", id=[]) == []
 
 
-def test_texts_by_their_columns_collations(table: SourceTable) -> None:
+def test_filters_compare_texts_by_the_columns_collation(table: SourceTable) -> None:
     values = ["ab", "AB", "ab ", None]
     assert passing(table, "s = 'Ab'", s=values) == [True, True, False, False]
     assert passing(table, "b = 'ab'", b=values) == [True, False, True, False]
@@ -70,7 +70,7 @@ def test_like_matches_as_the_columns_collation_does(table: SourceTable) -> None:
         passing(table, "s LIKE 'a%'", s=["é"])
 
 
-def test_the_order_of_texts(table: SourceTable) -> None:
+def test_filters_order_texts_by_the_columns_collation(table: SourceTable) -> None:
     values = ["a", "a \t", "a\t", "ab", "A", "é", "", None]
     less = [False, True, True, False, True, False, True, False]
     assert passing(table, "b < 'a '", b=values) == less

@@ -49,7 +49,7 @@ def test_a_name_that_is_free_again() -> None:
     routes.check("lake.log", "lake.log")
 
 
-def test_a_swap_and_a_chain() -> None:
+def test_routes_may_swap_names_and_form_chains() -> None:
     swap = TableRoutes((("t.a", "t.b"), ("t.b", "t.a")))
     assert (swap.after("t.a"), swap.after("t.b")) == ("t.b", "t.a")
     chain = TableRoutes((("t.a", "t.b"), ("t.b", "t.c")))
@@ -98,7 +98,7 @@ def test_routes_match_names_with_dots() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_one_to_one_whatever_the_rules(seed: int) -> None:
+def test_routes_are_one_to_one_whatever_the_rules(seed: int) -> None:
     """All that is kept has a name of its own, which leads back to it."""
     rng = random.Random(seed)
     parts = ["a", "b", "ab", "%", "a%", "%b", r"a\_b"]

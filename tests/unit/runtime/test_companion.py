@@ -66,7 +66,7 @@ def test_a_turn_that_waits_ends_with_it() -> None:
     assert ends == [True] and not companion._thread.is_alive()
 
 
-def test_what_may_pass_is_tried_again() -> None:
+def test_a_temporary_error_of_a_companion_is_retried() -> None:
     turns = [0]
 
     def turn() -> bool:
@@ -83,7 +83,7 @@ def test_what_may_pass_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), OSError(errno.EISDIR, "a"), MemoryError()])
-def test_any_other_end_is_seen(error: BaseException) -> None:
+def test_any_other_end_of_a_companion_is_raised(error: BaseException) -> None:
     def turn() -> bool:
         raise error
 
@@ -301,7 +301,9 @@ def test_a_watch_that_can_not_see_stops_the_applier(
         assert "can't read the control table" in str(raised(running))
 
 
-def test_a_watch_looks_again(running: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_continues_after_temporary_errors(
+    running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(applied_purge, "_PURGE_EVERY_S", 0.0)
     faults = [OSError(errno.EIO, "Input/output error")] * 3
 

@@ -21,7 +21,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def test_all_but_the_zipped_python(cache: Path) -> None:
+def test_sparks_home_has_all_but_the_zipped_python(cache: Path) -> None:
     home = Path(spark_home())
     assert home.parent == cache
     assert (home / "bin" / "spark-submit").samefile(OWN / "bin" / "spark-submit")
@@ -38,12 +38,12 @@ def test_a_relative_cache_gives_an_absolute_home(
     assert os.path.isabs(spark_home())
 
 
-def test_what_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_spark_home_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     assert spark_home() == "/opt/spark"
 
 
-def test_another_python_may_have_no_pyspark(
+def test_another_python_gets_the_installed_spark_home(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     other = tmp_path / "python3"
@@ -58,7 +58,7 @@ def test_a_python_that_is_not_there_is_in_no_environment(monkeypatch: pytest.Mon
     assert spark_home() == str(OWN)
 
 
-def test_the_same_environment_by_another_path(
+def test_one_environment_by_another_path_has_one_home(
     monkeypatch: pytest.MonkeyPatch, cache: Path, tmp_path: Path
 ) -> None:
     """Else Java's class archive, which is another home's, would not fit."""

@@ -72,7 +72,7 @@ def test_a_port_that_closes_soon_means_that_the_jvm_has_ended(
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_another_connection_is_not_waited_for(
+def test_an_error_of_another_connection_does_not_wait(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
     pauses: list[float] = []

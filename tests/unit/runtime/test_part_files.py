@@ -15,7 +15,9 @@ OTHERS = ["relay.index", "0", ".0.crc", "a.part.npy", "part-1.parquet"]
 
 
 @pytest.mark.parametrize(("minutes", "gone"), [(61, PARTS), (59, [])])
-def test_parts_of_killed_writers(tmp_path: Path, minutes: int, gone: list[str]) -> None:
+def test_part_files_of_killed_writers_are_removed(
+    tmp_path: Path, minutes: int, gone: list[str]
+) -> None:
     then = time.time() - 60 * minutes
     for name in [*PARTS, *OTHERS]:
         (tmp_path / name).touch()

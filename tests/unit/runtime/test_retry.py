@@ -88,7 +88,7 @@ def test_retries_in_vain_end_with_their_number(most):
         ValueError("a bug"),
     ],
 )
-def test_not_temporary_is_not_retried(error):
+def test_an_error_that_is_not_temporary_is_not_retried(error):
     # Scenarios 21, 37: a non-temporary error stops at once.
     clock = Clock()
     with pytest.raises(type(error)):
@@ -281,7 +281,7 @@ def test_what_passes_in_the_jvm_is_temporary(text):
         (_LOST, 1297),
     ],
 )
-def test_numbers_of_the_jvms_errors(text, number):
+def test_errors_of_the_jvm_have_mysqls_numbers(text, number):
     refused = TargetError("Delta refused the commit")
     refused.__cause__ = of_java(text)
     assert number_of(of_java(text)) == number_of(refused) == number

@@ -36,13 +36,13 @@ def test_what_a_channel_begins_is_its_own() -> None:
     assert sorted(seen) == ["eu", "eu", "eu"]
 
 
-def test_without_channels_there_is_no_name() -> None:
+def test_threads_without_channels_have_no_channels_name() -> None:
     with Pool(1) as pool:
         assert pool.submit(channel_here).result() == ""
     assert not thread(list, "one", daemon=True).is_alive()
 
 
-def test_no_other_way_to_make_threads() -> None:
+def test_threads_are_made_only_by_one_module() -> None:
     made = {
         name
         for name, path in modules().items()

@@ -41,7 +41,7 @@ def group(count: int = 3, **more: Any) -> Group:
     return replace(made, executed=OTHERS, **more)
 
 
-def test_what_it_says_of_itself() -> None:
+def test_a_group_tells_its_place_and_gtids() -> None:
     one = group(worker=np.array([1, 0, 1], np.int32))
     assert one.start == RelayPosition(1, 200).packed and one.end == RelayPosition(1, 500).packed
     assert one.length == 300 and one.slot == NO_SLOT and one.waves == 3
@@ -65,7 +65,7 @@ def test_statements_go_another_way(kind: Kind, with_rows: bool) -> None:
     ("position", "count"),
     [(None, 0), ("1:199", 0), ("1:200", 0), ("1:299", 0), ("1:300", 1), ("1:450", 2), ("1:500", 0)],
 )
-def test_how_many_stand_before_a_place(position: str | None, count: int) -> None:
+def test_a_group_counts_transactions_before_a_place(position: str | None, count: int) -> None:
     assert group().count_before(position) == count
 
 
@@ -78,7 +78,7 @@ def test_a_group_cut_short_keeps_its_first_transactions() -> None:
     assert len(before.records) == 3, "the group itself stays as it was"
 
 
-def test_nobody_writes_into_it() -> None:
+def test_groups_are_frozen() -> None:
     with pytest.raises(FrozenInstanceError):
         group().slot = 3  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
@@ -113,7 +113,7 @@ def test_a_staged_group_counts_its_changes_by_table() -> None:
     assert StagedGroup(group(), []).already == 0
 
 
-def test_what_was_staged_of_one_table() -> None:
+def test_a_staged_group_gives_the_part_of_one_table() -> None:
     """Its files are the whole group's, who drops them."""
     part = staged().of_table("t.b")
     assert part.tables == ["t.b"] and part.changes == 1 and part.folder is None
@@ -132,7 +132,7 @@ def test_waves_are_split_among_workers() -> None:
     assert one.worker.tolist() == [0, 0, 0, 0]
 
 
-def test_groups_of_a_batch() -> None:
+def test_a_batch_is_cut_into_groups() -> None:
     """Bounded by transactions; a statement is alone, with its warning's place."""
     found = records(5)
     found["kind"][2] = Kind.QUERY

@@ -115,7 +115,7 @@ def test_until_a_place_of_the_source_in_a_receivers_log(made, tmp_path):
         assert not until.is_reached(index, int(index.records["position"][-1]), GtidSet(), relay)
 
 
-def test_until_is_a_value():
+def test_equal_texts_of_until_are_equal():
     for text in (f"after-gtids:{SOURCE}:1", "relay:bin.000001:4"):
         assert Until.parse(text) == Until.parse(text)
     assert (Until.parse(f"after-gtids:{SOURCE}:1").file, Until("relay", GtidSet()).offset) == (
@@ -146,7 +146,7 @@ def test_until_a_place_of_the_relay_log_in_a_receivers_log(made, tmp_path):
         Until.parse("relay:bin.000001:4").check_file(relay)
 
 
-def test_until_that_nobody_understands(made, tmp_path):
+def test_malformed_texts_of_until_are_refused(made, tmp_path):
     for text in ("S:3", "until:S:3", "relay:bin.000001", "before-gtids:"):
         with pytest.raises(ConfigError):
             taken(made, tmp_path, text)
@@ -154,7 +154,7 @@ def test_until_that_nobody_understands(made, tmp_path):
         taken(made, tmp_path, "relay:other.000001:4")
 
 
-def test_left_out_keeps_the_slot(made, tmp_path):
+def test_a_skipped_transaction_keeps_its_slot(made, tmp_path):
     # Scenario 26: a filtered transaction commits as an empty one, in order.
     records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records
     left, count = skip_transactions(records, GtidSet.parse(f"{made.source}:3"))

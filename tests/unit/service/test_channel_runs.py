@@ -182,7 +182,7 @@ def test_what_nobody_expected_is_an_error_of_its_channel(runs, error):
     found.until(lambda: found.running == {"eu", "us"})
 
 
-def test_it_is_begun_again_and_again(runs):
+def test_a_channel_that_fails_is_started_again(runs):
     found = runs(0.01, eu=[SourceError("no"), SourceError("no"), None], us=[None])
     found.until(lambda: found.running == {"eu", "us"})
     assert len(found.errors) == 2

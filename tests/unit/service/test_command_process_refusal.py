@@ -53,7 +53,7 @@ def test_a_second_receiver_of_a_relay_log(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_configuration_that_went_bad(tmp_path: Path) -> None:
+def test_a_configuration_that_became_faulty_ends_the_supervisor(tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text("[source]\nport = 1\n")
     config = load(file)

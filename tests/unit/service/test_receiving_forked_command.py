@@ -70,7 +70,7 @@ def private_mb(pid: int) -> float:
     return sum(int(kb) for kb in re.findall(r"Private_\w+:\s+(\d+)", rollup)) / 1024
 
 
-def test_they_are_told_apart_and_end(starter: subprocess.Popen[str]) -> None:
+def test_forked_receivers_end_with_their_own_codes(starter: subprocess.Popen[str]) -> None:
     assert starter.stdin and starter.stdout and starter.stderr
     eu, us, none = map(int, starter.stdout.readline().split())
     assert starter.stdout.readline().split() == ["2", "2"]  # as who has been refused by itself

@@ -101,7 +101,7 @@ def test_a_signal_has_the_file_read_again(parts: Parts, file: Path) -> None:
     assert parts.restarts == 0 and not parts.applier.notes
 
 
-def test_asked_for_before_it_follows(parts: Parts, file: Path) -> None:
+def test_a_reload_requested_early_is_carried_out(parts: Parts, file: Path) -> None:
     """What the file said when the run began is what is known, not what it says by now."""
     parts.asked.set()
     file.write_text(file.read_text().replace('"a"', '"a"\npassword = "new"'))
@@ -110,7 +110,7 @@ def test_asked_for_before_it_follows(parts: Parts, file: Path) -> None:
     assert parts.recopier.config.source.password == "new"
 
 
-def test_what_the_receiver_reads(parts: Parts, file: Path) -> None:
+def test_a_reload_of_the_receivers_keys_restarts_it(parts: Parts, file: Path) -> None:
     file.write_text(file.read_text().replace('"a"', '"a"\npassword = "new"'))
     parts.reload.reload()
     assert parts.restarts == 1
@@ -119,7 +119,7 @@ def test_what_the_receiver_reads(parts: Parts, file: Path) -> None:
     assert parts.restarts == 1, "nothing has changed since"
 
 
-def test_others_are_refused_by_name(
+def test_a_reload_refuses_other_keys_by_name(
     parts: Parts, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With a key that is the receiver's too, which would read the whole file; the schedule is
@@ -144,7 +144,7 @@ def test_a_file_with_faults_changes_nothing(parts: Parts, file: Path) -> None:
     assert parts.verify._hours == 0
 
 
-def test_the_keys_are_there_and_documented() -> None:
+def test_keys_that_a_reload_takes_exist_and_are_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
     listed = page.partition("## Changed while it runs")[2]
     assert {*HERE, *RECEIVER} <= set(Config().names())

@@ -129,7 +129,7 @@ def test_the_note_goes_with_the_next_result(started: Started, tmp_path: Path) ->
         assert NOTES[-1] is None
 
 
-def test_one_that_cannot_begin_is_noted(started: Started, tmp_path: Path) -> None:
+def test_a_verify_that_can_not_start_is_reported(started: Started, tmp_path: Path) -> None:
     one = made(tmp_path)
     turned(one)
     age(tmp_path, 9)

@@ -78,7 +78,7 @@ def test_a_sources_refusal_becomes_a_named_error(
     assert text in found.message and hint in str(found.hint)
 
 
-def test_what_may_pass_is_tried_again() -> None:
+def test_temporary_errors_of_the_source_are_retried() -> None:
     assert isinstance(dump.refusal(b"\xfe\0\0\2\0"), SourceLostError)
     for number in (1040, 1053, 1226, 2003, 2013):
         assert isinstance(dump.error_of(number, "x"), SourceLostError)

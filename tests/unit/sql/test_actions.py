@@ -49,7 +49,7 @@ def test_rows_that_only_the_statement_has(statement: str) -> None:
     ["CREATE TABLE t LIKE u", "CREATE TABLE t (LIKE u)", "SOMETHING ELSE", "DROP TABLE t",
      "CREATE TABLE t (a INT)", "ALTER TABLE t DROP a"],
 )  # fmt: skip
-def test_other_statements_change_no_unlogged_rows(statement: str) -> None:
+def test_only_some_statements_change_unlogged_rows(statement: str) -> None:
     assert not classify(statement, "d").changes_rows
 
 
@@ -158,7 +158,7 @@ SAID: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("statement", "want"), SAID)
-def test_what_is_said_of_a_statement(statement: str, want: dict[str, Any]) -> None:
+def test_a_statements_actions_are_read(statement: str, want: dict[str, Any]) -> None:
     found = classify(statement, "d")
     actions = found.alteration.actions if found.alteration else ()
     keys = tuple(action.key.foreign for action in actions if isinstance(action, AddKey))
@@ -201,7 +201,7 @@ KEYS: list[tuple[str, tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize(("elements", "want"), KEYS)
-def test_the_key_that_the_server_logs(elements: str, want: tuple[int, ...]) -> None:
+def test_the_key_is_the_one_that_the_server_logs(elements: str, want: tuple[int, ...]) -> None:
     found = classify(f"CREATE TABLE t ({elements})", "d")
     assert found.definition is not None, found.reason
     assert found.definition.primary_key == want
@@ -275,7 +275,7 @@ def test_columns_that_can_be_hidden() -> None:
     ]  # fmt: skip
 
 
-def test_foreign_keys_of_a_table() -> None:
+def test_foreign_keys_of_a_table_are_read() -> None:
     elements = (
         "a INT REFERENCES u (b) ON DELETE CASCADE, CONSTRAINT f FOREIGN KEY (a) REFERENCES v (b)"
     )

@@ -28,7 +28,7 @@ def recorded() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_values_are_what_a_server_had(session: str) -> None:
+def test_defaults_have_the_recorded_values(session: str) -> None:
     tally = Tally()
     for sql_type, ways in recorded()[session].items():
         for way, answers in ways.items():

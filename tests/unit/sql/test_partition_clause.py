@@ -20,7 +20,7 @@ def names(definition: SourceTable) -> str:
     return " ".join(partition.name for partition in definition.partitioning.partitions)
 
 
-def test_range_as_the_server_shows_it() -> None:
+def test_a_partition_clause_is_read_as_the_server_shows_it() -> None:
     statement = (
         "CREATE TABLE `t` (`id` int DEFAULT NULL) ENGINE=InnoDB\n"
         "/*!50100 PARTITION BY RANGE (`id`)\nSUBPARTITION BY HASH (`id`)\nSUBPARTITIONS 2\n"
@@ -36,7 +36,7 @@ def test_range_as_the_server_shows_it() -> None:
         assert copy.partitioning == found.partitioning
 
 
-def test_a_definition_of_before_knows_nothing() -> None:
+def test_an_earlier_definition_has_no_partitioning() -> None:
     text = made("RANGE (id) (PARTITION p VALUES LESS THAN (1))").to_json()
     old = text[: text.index(',"partitioning"')] + "}"
     assert TargetTable.from_json(old).partitioning is None
@@ -111,7 +111,7 @@ def test_a_clause_that_is_not_understood_is_unknown(clause: str, said: str) -> N
         ("Europe/Berlin", "2026-07-01", ""),
     ],
 )
-def test_the_time_zone_of_a_bound(zone: str, clock: str, said: str) -> None:
+def test_a_bound_is_computed_in_the_sessions_time_zone(zone: str, clock: str, said: str) -> None:
     by = f"RANGE (UNIX_TIMESTAMP(ts)) (PARTITION p VALUES LESS THAN (UNIX_TIMESTAMP('{clock}')))"
     found = parted(by, replace(SESSION, time_zone=zone))
     assert said in found.unknown and bool(said) == bool(found.unknown)
@@ -138,7 +138,7 @@ def test_the_time_zone_of_a_bound(zone: str, clock: str, said: str) -> None:
         ("OPTIMIZE PARTITION a", "a B c"),
     ],
 )  # fmt: skip
-def test_partitions_behind_alter_table(actions: str, left: str) -> None:
+def test_alter_table_changes_partitions(actions: str, left: str) -> None:
     found = altered(made(LADDER), actions)
     assert names(found.definition) == left
     assert not found.rows_go
@@ -156,7 +156,7 @@ def test_partitions_behind_alter_table(actions: str, left: str) -> None:
         ("DROP PARTITION z", "DROP PARTITION does not fit"),
     ],
 )
-def test_what_makes_partitions_unknown(actions: str, said: str) -> None:
+def test_actions_that_make_partitions_unknown_are_named(actions: str, said: str) -> None:
     found = altered(made(LADDER), actions)
     assert found.definition.partitioning and said in found.definition.partitioning.unknown
     assert bool(found.rows_go) == actions.startswith("DROP PARTITION")
@@ -189,7 +189,7 @@ def test_what_makes_partitions_unknown(actions: str, said: str) -> None:
         "FORCE",
     ],
 )
-def test_partitioning_behind_another_action(action: str) -> None:
+def test_partitioning_may_follow_another_action(action: str) -> None:
     """No comma stands before it."""
     before = replace(made(LADDER), has_primary=True)
     found = altered(before, f"{action} PARTITION BY LIST (id) (PARTITION q VALUES IN (1))")

@@ -121,7 +121,9 @@ def test_binary_columns_store_the_bytes_of_the_connection(
         ("SET('ä', 'b') CHARACTER SET latin1", "_utf8mb4 x'C3A42C62'", "'ä,b"),
     ],
 )  # fmt: skip
-def test_bytes_with_an_introducer(kind: str, said: str, default: str) -> None:
+def test_literals_with_an_introducer_are_stored_as_the_server_does(
+    kind: str, said: str, default: str
+) -> None:
     """As 9.7.4 stores them."""
     assert made(f"c {kind} DEFAULT {said}", Session("d")).default == default
     table = _table(f"CREATE TABLE d.t (c {kind})", Session("d"))
@@ -259,7 +261,7 @@ def test_a_default_of_letters_whose_bytes_are_not_known(client: str, column: str
 
 
 @pytest.mark.parametrize("mode", [0, NO_BACKSLASH_ESCAPES])
-def test_expressions_keep_what_was_read(mode: int) -> None:
+def test_expressions_keep_the_decoded_text(mode: int) -> None:
     session = Session("d", mode, client="utf8mb4", connection="latin1")
     text = "'漢\\'" if mode else "'漢\\\\'"
     column = made(f"c VARCHAR(20) AS (concat({text}, 'it''s ä 漢')) STORED", session)

@@ -86,7 +86,7 @@ def test_the_source_that_was_asked_for_makes_no_pickle_of_a_mirror_larger(name: 
 
 
 @pytest.mark.parametrize("change", ["withheld", "row_filter", "mode", "kept", "logged"])
-def test_a_projection_makes_it_no_mirror(change: str) -> None:
+def test_a_table_with_a_projection_is_no_mirror(change: str) -> None:
     column = Column("id", ColumnType.LONG, 0, nullable=False)
     mirror = TargetTable("t", "a", (column,), (0,))
     changed = {

@@ -69,7 +69,7 @@ def test_what_the_channel_has_committed_is_none(log: Log, app: str) -> None:
     assert log.changed() == 3, "it stays in what is committed upon it"
 
 
-def test_another_channel_is_another(log: Log) -> None:
+def test_another_channels_commit_is_a_foreign_change(log: Log) -> None:
     log.commit(add("two"), app="spark_repl:other")
     assert log.changed() == 2
 
@@ -80,7 +80,7 @@ def test_files_with_the_same_rows_and_properties_are_none(log: Log) -> None:
     assert log.changed() is None
 
 
-def test_what_was_undone_is_none(log: Log) -> None:
+def test_a_change_that_was_undone_is_no_change(log: Log) -> None:
     """As the applier has it: the same files, with the same columns."""
     log.commit(remove("one"))
     log.commit(add("one"), operation="RESTORE")
@@ -106,7 +106,7 @@ def test_what_was_undone_before_the_channel_went_on_is_none(log: Log) -> None:
     assert log.changed() == 5
 
 
-def test_a_version_with_the_same_rows(log: Log) -> None:
+def test_a_later_version_with_the_same_rows_is_found(log: Log) -> None:
     def version() -> int:
         return rewritten_version(log.folder, 1, COLUMNS, APP)
 
@@ -122,6 +122,6 @@ def test_a_version_with_the_same_rows(log: Log) -> None:
 @pytest.mark.parametrize(
     "action", [remove("one"), metadata_action(NewTable(OTHER, {}), "1")], ids=["rows", "columns"]
 )
-def test_no_version_with_the_same_rows(log: Log, action: dict[str, Any]) -> None:
+def test_a_commit_that_changes_rows_ends_the_search(log: Log, action: dict[str, Any]) -> None:
     log.commit(action)
     assert rewritten_version(log.folder, 1, COLUMNS, APP) == 1

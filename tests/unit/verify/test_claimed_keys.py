@@ -45,7 +45,7 @@ def find(folder: str, work: Path, definition: TargetTable, version: int) -> Clai
 
 
 @pytest.mark.parametrize("kind", ["BIGINT", "INT"])
-def test_keys_of_other_channels(tmp_path: Path, kind: str) -> None:
+def test_keys_that_two_channels_have_are_differences(tmp_path: Path, kind: str) -> None:
     """The column is as wide as the widest channel needs."""
     (work := tmp_path / "work").mkdir()
     rows = {"eu": [(1, "a"), (2, "a"), (3, "a")], "us": [(2, "b"), (3, "a"), (1 << 40, "a")]}
@@ -63,6 +63,6 @@ def test_keys_of_other_channels(tmp_path: Path, kind: str) -> None:
     assert claimed.differences(str(work), 0) == []
 
 
-def test_rows_of_filters_of_several_channels() -> None:
+def test_filters_of_several_channels_separate_rows() -> None:
     assert table().is_separated_by_filter
     assert not table(row_filter="").is_separated_by_filter

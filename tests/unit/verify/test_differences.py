@@ -82,7 +82,7 @@ def test_extra_rows_are_all_named() -> None:
     assert {one["kind"] for one in named} == {"extra"}
 
 
-def test_the_three_kinds_together() -> None:
+def test_missing_different_and_extra_rows_are_told_apart() -> None:
     check = compared(KEYED, rows(range(3000), "new"), rows(range(2000, 5000), "old"))
     want = {"missing": 2000, "different": 1000, "extra": 2000}
     assert check.differing().by_kind(check.definition) == want

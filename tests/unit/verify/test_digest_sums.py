@@ -48,7 +48,9 @@ def test_values_do_not_change_places() -> None:
 
 
 @pytest.mark.parametrize("share", [1 << 20, 37])
-def test_what_differs_as_multisets(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_whose_rows_differ_as_multisets_are_found(
+    share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Against a count of all rows, with keys of several rows, in one share and in many."""
     monkeypatch.setattr(digest_sums, "_SHARE_ROWS", share)
     random = np.random.default_rng(5)
@@ -85,7 +87,7 @@ def test_digests_round_trip_through_a_file(tmp_path: Path) -> None:
         assert load(str(tmp_path / "one.npy")).tolist() == made.tolist()
 
 
-def test_one_at_a_time(tmp_path: Path) -> None:
+def test_a_second_verify_in_the_folder_is_refused(tmp_path: Path) -> None:
     with WorkFolder(str(tmp_path)), pytest.raises(TargetError, match="another verify"):
         WorkFolder(str(tmp_path)).__enter__()
     with WorkFolder(str(tmp_path)):

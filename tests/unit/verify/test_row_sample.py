@@ -29,7 +29,7 @@ def test_windows_are_the_share_of_the_keys(low: int, high: int) -> None:
     assert windows("t.a", low, high, 100) == ((low, high),)
 
 
-def test_windows_stay_where_they_are() -> None:
+def test_windows_of_a_sample_stay_while_the_table_grows() -> None:
     """More rows of the same span's power of two, and fewer, choose no other ones."""
     before, after = (windows("t.a", 1000, high, 3) for high in (900_000, 1_000_000))
     assert before == tuple(one for one in after if one[1] <= 900_000)

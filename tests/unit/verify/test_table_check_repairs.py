@@ -54,7 +54,7 @@ class Check(TableCheck):
         return self.here
 
 
-def test_keys_and_where_they_are() -> None:
+def test_a_repair_names_keys_and_their_ranges() -> None:
     """Two that the target has, one that it lacks; one that no range is known of, asked by value."""
     one = check()
     made = named(one, [0, 2, -1], (1, 5, 1), (1, 30, 2), (1, 7, 3))

@@ -28,7 +28,9 @@ def files(folder: Path, count: int, deleted: int) -> FileSet:
 
 
 @pytest.mark.parametrize("sample", [None, SampledRows(0, ((2, 9), (30, 33)))])
-def test_rows_of_the_source(tmp_path: Path, sample: SampledRows | None) -> None:
+def test_live_rows_of_files_have_the_sources_digests(
+    tmp_path: Path, sample: SampledRows | None
+) -> None:
     there = files(tmp_path, 2, 3)
     digest_files(there.tasks(str(tmp_path), PLAIN.schema, (0,), sample))
     ((path, made, alive),) = there.live(str(tmp_path), (0,))

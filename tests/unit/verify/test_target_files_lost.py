@@ -74,7 +74,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     assert len(list(found.sets["t.b"].live(found.checks["t.b"].work, (0,)))) == 1
 
 
-def test_a_file_that_somebody_has_rewritten(tmp_path: Path) -> None:
+def test_a_file_that_was_rewritten_is_read_in_its_new_place(tmp_path: Path) -> None:
     """Its rows are those of the version in which they were: nothing is lost."""
     found = begun(tmp_path, "a")
     rewritten(tmp_path)
@@ -108,7 +108,7 @@ def test_a_vector_that_is_gone_when_rows_are_compared(tmp_path: Path) -> None:
     assert found.checks["t.a"].looks == 1 and found.sets["t.a"].version == 2
 
 
-def test_another_error_is_raised(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     found = begun(tmp_path, "a")
     (tmp_path / "a" / "one").write_bytes(b"no Parquet")
     with pytest.raises(pa.ArrowInvalid):

@@ -21,7 +21,7 @@ def shard(kind: str) -> TargetTable:
 
 
 @pytest.mark.parametrize(("before", "after"), [("INT", "DECIMAL(9,4)"), ("INT", "BIGINT")])
-def test_another_type_in_files_that_stay(before: str, after: str) -> None:
+def test_digests_of_a_shard_depend_on_its_type(before: str, after: str) -> None:
     """Digests that a verify which was killed has left are of the type that the shard had then."""
     schema = schema_json(shard("DECIMAL(23,4)").arrow_schema())
     whole = FileSet("t", 1, schema, Columns.of(schema, ("shop",)), {})

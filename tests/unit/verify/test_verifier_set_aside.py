@@ -49,7 +49,9 @@ class _Asked(Verifier):
     ],
     ids=["waiting", "quarantined"],
 )
-def test_it_is_said_at_once(tmp_path: Path, marks: dict[str, Any], why: str) -> None:
+def test_a_table_that_is_not_compared_is_named_at_once(
+    tmp_path: Path, marks: dict[str, Any], why: str
+) -> None:
     layout = Layout(str(tmp_path))
     control = Control(layout.control)
     control.claim()

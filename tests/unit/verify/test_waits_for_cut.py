@@ -52,7 +52,7 @@ def test_the_error_that_has_stopped_the_applier_is_said_at_once(
     assert caught.value.message.startswith("nothing was compared, or repaired: the applier was")
 
 
-def test_an_applier_that_is_gone(
+def test_a_verify_does_not_wait_for_an_applier_that_is_gone(
     tmp_path: Path, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no error: after the time in which one is started again."""
@@ -64,7 +64,7 @@ def test_an_applier_that_is_gone(
     assert "ask again beside it; spark-repl status" in str(caught.value.hint)
 
 
-def test_one_that_runs_is_waited_for(
+def test_a_verify_waits_for_a_running_applier(
     tmp_path: Path, control: Control, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip

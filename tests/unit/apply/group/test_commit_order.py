@@ -84,7 +84,7 @@ def test_all_behind_a_failed_one_are_turned_away():
     assert retry.value.number == 3197
 
 
-def test_failure_doesnt_touch_those_before_it():
+def test_a_failure_leaves_earlier_groups_alone():
     order = CommitOrder()
     first, second, third = (order.dispatch() for _ in range(3))
     order.fail(second)

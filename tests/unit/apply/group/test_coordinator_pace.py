@@ -23,7 +23,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_by_default_nothing_waits(clock):
+def test_by_default_no_group_waits(clock):
     pace = Pace(Apply(), datetime.now(UTC), clock)
     pace.begin_batch()
     pace.begin_group()
@@ -42,7 +42,7 @@ def test_groups_are_kept_apart(clock):
     assert pace.until_group() == 0
 
 
-def test_also_from_those_before_a_restart(clock):
+def test_the_pace_counts_commits_before_a_restart(clock):
     ago = datetime.now(UTC) - timedelta(seconds=20)
     assert 39 < Pace(Apply(max_commits_per_hour=60), ago, clock).until_group() <= 40
     future = datetime.now(UTC) + timedelta(days=9)  # somebody has set the clock back

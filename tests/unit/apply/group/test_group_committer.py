@@ -53,7 +53,7 @@ def dropped(*groups: StagedGroup) -> list[bool]:
     return [not Path(cast(str, group.folder)).exists() for group in groups]
 
 
-def test_what_lacks_nothing_is_not_read(reader: Any) -> None:
+def test_a_group_that_lacks_nothing_is_not_read_again(reader: Any) -> None:
     staged = reader.staged_group({0: "t.0", 1: "t.1"})
     parts = StagedParts(reader, staged.group, staged)
     assert parts.complete() is staged

@@ -138,7 +138,7 @@ def test_behind_a_failed_part_its_groups_tables_take_no_other():
     lanes.close()
 
 
-def test_what_is_no_row_comes_first():
+def test_an_error_that_is_no_rows_is_raised_first():
     errors: dict[str, Exception] = {
         "a": fault("1:40"),
         "b": TargetError("somebody else changed the table"),

@@ -96,7 +96,7 @@ def test_only_ranges_that_a_span_reads_travel(tmp_path: Path) -> None:
     assert [part.begin for part in archived.source.ranges] == [200]
 
 
-def test_pieces_of_a_split_transaction(tmp_path: Path) -> None:
+def test_pieces_of_a_split_transaction_are_ranges_if_all_are_archived(tmp_path: Path) -> None:
     """They are ranges where all of them are archived, and travel where one is not."""
     paths = [log_file(tmp_path, number, [300, 1000]) for number in (1, 2)]
     pieces = Piece(paths[0], 250, 1000), Piece(paths[1], 100, 400)

@@ -56,7 +56,7 @@ def test_owner_removes_what_earlier_ones_left(parent: str, own_disks: bool, tmp_
     assert folder == f"{parent}/12/group-1"
 
 
-def test_verify_of_now_stays(tmp_path: Path) -> None:
+def test_the_folder_of_a_running_verify_stays(tmp_path: Path) -> None:
     path = put(f"{REMOTE}/verify-1/a")
     begun(tmp_path, own_disks=True).name()
     assert storage.exists(path)

@@ -150,7 +150,7 @@ def test_a_recorded_folder_is_known_by_its_files(source: LogWriter, tmp_path: Pa
     assert ask(reader_of(source.folder, tmp_path), end)["position"] > end["position"]
 
 
-def test_offsets_of_the_version_before(relay: Path, tmp_path: Path) -> None:
+def test_offsets_of_the_earlier_version_are_read(relay: Path, tmp_path: Path) -> None:
     reader = reader_of(relay, tmp_path)
     log_id = open_log(str(relay)).log_id
     old = {"position": in_the_middle(relay)}

@@ -27,13 +27,13 @@ def gtid_body(*, gno: int = 7, until: int = 999) -> bytes:
     return (head + b"\xfc\x0a\x01" + struct.pack("<II", 90704 | 1 << 31, 80041))[:until]
 
 
-def test_tagged_gtid_of_a_real_server() -> None:
+def test_a_real_servers_tagged_gtid_is_parsed() -> None:
     # Scenario 113: a server's own bytes.
     gtid = ev.parse_gtid(ev.EventType.GTID_TAGGED, TAGGED)
     assert (gtid.tag, gtid.gno, gtid.last_committed, gtid.sequence_number) == ("mytag", 3, 0, 1)
 
 
-def test_gtid_of_all_ages() -> None:
+def test_gtids_of_all_versions_are_parsed() -> None:
     full = ev.parse_gtid(33, gtid_body())
     assert (full.uuid, full.gno, full.last_committed, full.sequence_number) == (UUID, 7, 3, 4)
     assert full.immediate_commit_timestamp == 1_700_000_000_000_000
@@ -93,7 +93,9 @@ def test_a_format_description_names_server_and_checksum() -> None:
         (ev.parse_format_description, format_description(), 80),
     ],
 )
-def test_cut_events_say_so(parse: Callable[[bytes], object], body: bytes, shortest: int) -> None:
+def test_a_cut_event_is_a_log_error(
+    parse: Callable[[bytes], object], body: bytes, shortest: int
+) -> None:
     for cut in range(shortest):
         with pytest.raises(LogError):
             parse(body[:cut])

@@ -29,7 +29,9 @@ def query(statement: bytes, collation: int, mode: int = 0, xid: bytes = b"") -> 
         ("shift_jis", 13, "tソ表"), ("big5", 1, "t功許"), ("koi8_r", 7, "tд"),
     ],
 )  # fmt: skip
-def test_text_in_the_clients_character_set(charset: str, collation: int, text: str) -> None:
+def test_statements_are_read_in_the_clients_character_set(
+    charset: str, collation: int, text: str
+) -> None:
     """Second bytes of sjis, gbk and big5 may be backslashes."""
     statement = f"CREATE TABLE `{text}` (id int, e enum('{text}', 'b'))"
     found = query(statement.encode(charset), collation)
@@ -87,7 +89,7 @@ def test_double_quotes_are_names_only_under_ansi_quotes() -> None:
     assert made.columns[0].literals == ('a"b', "c")
 
 
-def test_status_that_is_cut() -> None:
+def test_a_cut_status_is_refused() -> None:
     whole = query(b"x\xe4", 8, 4).status
     for size in range(len(whole)):
         found = Query(1, 0, 0, "d", b"x\xe4", whole[:size])

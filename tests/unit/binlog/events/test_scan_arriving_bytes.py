@@ -22,7 +22,7 @@ LOGS = sorted(
 SMALL_BYTES = 8000
 
 
-def test_they_are_all_here() -> None:
+def test_every_recorded_log_is_tested() -> None:
     folders = {path.parent.name for path in LOGS}
     assert {"all_types", "minimal_metadata", "row_images", "relay", "killed", "in_use"} <= folders
     assert len(LOGS) > 20
@@ -38,7 +38,7 @@ def test_more_bytes_are_needed_until_a_transaction_is_whole(path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("path", [p for p in LOGS if p.stat().st_size > SMALL_BYTES])
-def test_every_byte_of_the_large_ones(path: Path) -> None:
+def test_large_logs_are_scanned_whatever_bytes_have_arrived(path: Path) -> None:
     _arrives(path, np.fromfile(path, np.uint8), None)
 
 

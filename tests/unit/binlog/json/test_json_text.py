@@ -44,7 +44,7 @@ def test_no_documents_an_empty_one_and_null() -> None:
         (1.0175548344939716e16, "1.0175548344939716e16"), (0.1 + 0.2, "0.30000000000000004"),
     ],
 )  # fmt: skip
-def test_doubles_alone_and_side_by_side(value: float, text: str) -> None:
+def test_doubles_are_printed_as_the_server_does(value: float, text: str) -> None:
     double = b"\x0b" + struct.pack("<d", value)
     if 1e-14 < abs(value) < 1e-13:
         text = "0." + "0" * 13 + text.replace(".", "")[:16]

@@ -95,7 +95,7 @@ def test_no_documents_an_empty_one_and_null() -> None:
     [(0, 1), (127, 1), (-128, 1), (128, 2), (-129, 2), (32767, 2), (-32768, 2), (32768, 4),
      (2**31 - 1, 4), (-(2**31), 4), (2**31, 8), (-(2**31) - 1, 8), (2**63 - 1, 8), (-(2**63), 8)],
 )  # fmt: skip
-def test_integers_take_what_they_need(number: int, size: int) -> None:
+def test_integers_take_as_few_bytes_as_they_need(number: int, size: int) -> None:
     (found,) = encoded(item(number))
     assert found is not None and len(found[0]) == 1 + size
     assert VariantUtils.to_python(*found) == number
@@ -159,7 +159,7 @@ def test_dates_and_times_become_variants_and_times_text() -> None:
 
 
 @pytest.mark.parametrize("date", [(0, 0, 0), (2024, 0, 1), (2024, 2, 0), (2023, 2, 29)])
-def test_what_no_calendar_has_is_text(date: tuple[int, int, int]) -> None:
+def test_dates_that_no_calendar_has_become_text(date: tuple[int, int, int]) -> None:
     printed = "{:04d}-{:02d}-{:02d}".format(*date)
     assert value(opaque(10, moment(*date))) == printed
     assert value(opaque(12, moment(*date, 1, 2, 3, 4))) == printed + " 01:02:03.000004"
@@ -172,7 +172,7 @@ def test_other_opaque_values_are_what_the_server_prints() -> None:
     assert value(opaque(252, b"")) == "base64:type252:"
 
 
-def test_strings_short_and_long() -> None:
+def test_short_and_long_strings_are_encoded() -> None:
     for size in (0, 1, 63, 64, 127, 128, 70000):
         assert value(item("é" + "x" * size)) == "é" + "x" * size
     odd = 'a"\\\n\x00\x1f\U0001f600'
@@ -189,14 +189,14 @@ def test_keys_are_in_the_order_of_their_bytes() -> None:
     assert names["Z"] == {"aa": 5, "é": 6}
 
 
-def test_many_keys_and_values() -> None:
+def test_objects_and_arrays_may_be_large() -> None:
     for count in (255, 256, 66000):
         document = {f"key {i * 7919 % count}": i for i in range(count)}
         assert text(item(document)) == document
         assert text(item(list(range(count)))) == list(range(count))
 
 
-def test_empty_containers_inside_of_others() -> None:
+def test_empty_containers_are_encoded() -> None:
     document: Any = [{}, [], {"a": {}, "b": [[], {}]}, [[[]]], ""]
     assert text(item(document)) == document
     assert text(item({})) == {} and text(item([])) == []
@@ -302,7 +302,7 @@ def test_text_gives_the_same_but_for_dates_and_short_decimals() -> None:
     assert differ < 40
 
 
-def test_text_of_numbers_and_strings() -> None:
+def test_texts_of_documents_are_encoded() -> None:
     odd = {"": -0.0, 'q"\\/\b\f\n\r\t\x01': [[], {}, None, True, False], "é\U0001f600": "x" * 70000}
     texts = [json.dumps(one, ensure_ascii=False) for one in (odd, [odd] * 3, "", {}, [])]
     for text, found in zip(texts, copied(*texts), strict=True):

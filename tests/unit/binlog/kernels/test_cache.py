@@ -87,7 +87,7 @@ def kept(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.nbc"))
 
 
-def test_a_changed_callee_in_another_file(package: Copy) -> None:
+def test_a_changed_callee_in_another_file_compiles_again(package: Copy) -> None:
     old, compilations, _ = package.call()
     assert (package.call()[:2], compilations) == ((old, 0), 1)
     package.edit("binlog/kernels/jit.py", NUMBER, OTHER_NUMBER)
@@ -160,7 +160,7 @@ def test_a_torn_file_is_made_again(package: Copy) -> None:
     assert package.call()[:2] == (answer, 0)
 
 
-def test_processes_that_start_together(package: Copy) -> None:
+def test_processes_that_start_together_compile_once(package: Copy) -> None:
     started = [package.start() for _ in range(4)]
     answers = {process.communicate()[0].strip().rpartition(" ")[0] for process in started}
     assert {process.returncode for process in started} == {0} and len(answers) == 1

@@ -89,7 +89,7 @@ def table(*columns: Column) -> SourceTable:
         (ColumnType.SET, 255, ("a", "a"), "error", True),
     ],
 )
-def test_which_tables_have_twins(
+def test_tables_with_second_forms_are_recognised(
     kind: int, collation: int, literals: tuple[str, ...], zero_dates: str, want: bool
 ) -> None:
     found = table(column(ColumnType.LONG), column(kind, collation, literals))
@@ -104,7 +104,7 @@ def test_which_tables_have_twins(
         (ColumnType.SET, ("", "b", "b"), [0, 2, 3], [1, 4, 6]),
     ],
 )
-def test_keys_of_numbers_with_one_text(
+def test_two_members_of_one_text_in_a_key_are_refused(
     kind: int, literals: tuple[str, ...], fine: list[int], refused: list[int]
 ) -> None:
     """The server's own number of a text is taken."""
@@ -116,7 +116,7 @@ def test_keys_of_numbers_with_one_text(
         assert caught.value.row == len(fine)
 
 
-def test_a_key_of_text() -> None:
+def test_a_second_form_in_a_text_key_is_refused() -> None:
     key = column(ColumnType.VARCHAR, 95)
     refuse_second_forms(key, values(b"\x81\xe0", b"", b"a"))
     with pytest.raises(DecodeError, match="8790, that cp932 has twice") as caught:

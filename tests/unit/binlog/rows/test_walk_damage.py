@@ -45,7 +45,7 @@ def rows(kind: int, body: bytes, table: int = 5, present: bytes = b"\xff", width
 ROW = b"\0" + (7).to_bytes(4, "little") + b"\x03abc"
 
 
-def test_versions_one_and_two() -> None:
+def test_row_events_of_versions_1_and_2_are_read() -> None:
     for kind in (23, 30):
         (images,) = walk_events(event(19, small_table()), rows(kind, ROW + ROW))
         assert images.decode(np.arange(2)).to_pylist() == [{"id": 7, "v": "abc"}] * 2
@@ -97,7 +97,7 @@ def test_an_incident_has_mysqls_number() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(events: tuple[bytes, ...], words: str) -> None:
+def test_damaged_events_are_named(events: tuple[bytes, ...], words: str) -> None:
     # Scenario 150: a multi-valued index's array is named, where an old server logs it.
     with pytest.raises(DecodeError) as caught:
         walk_events(*events)
@@ -137,7 +137,7 @@ def without_checksums(events: bytes) -> bytes:
     return out
 
 
-def test_random_damage_without_checksums() -> None:
+def test_random_damage_without_checksums_is_rows_or_an_error() -> None:
     buffer, starts, ends, positions = read_log(LOG, compressed=False)
     data = buffer.tobytes()
     whole = [without_checksums(data[a:b]) for a, b in zip(starts, ends, strict=True)]
@@ -216,7 +216,7 @@ def test_a_damaged_compressed_payload_is_a_decode_error() -> None:
             decompress(body(packed)[:size])
 
 
-def test_payload_of_a_server() -> None:
+def test_a_servers_compressed_payload_is_read() -> None:
     (events,) = payloads(LOG.read_bytes())
     assert zlib.crc32(events) and events[4] == 2
 

@@ -51,7 +51,7 @@ def decode(statement: str, *rows: bytes, policy: str = "error") -> list[dict[str
     return images.decode(np.arange(len(images.flags)), Forms(policy)).to_pylist()
 
 
-def test_types_of_old_tables() -> None:
+def test_temporal_types_before_5_6_are_decoded() -> None:
     rows = decode(CREATE, row(-8385959, 19991231235959, 1), row(70809, 10101000000, 2**32 - 1))
     assert [r["t"] for r in rows] == ["-838:59:59", "07:08:09"]
     assert [str(r["dt"]) for r in rows] == ["1999-12-31 23:59:59", "0001-01-01 00:00:00"]
@@ -63,7 +63,7 @@ def test_types_of_old_tables() -> None:
     assert int(rows[0]["big"]) == 2**64 - 1
 
 
-def test_zero_dates_of_old_tables() -> None:
+def test_zero_dates_before_5_6_follow_the_setting() -> None:
     zero = row(0, 0, 0), row(0, 20230231000000, 1)
     with pytest.raises(DecodeError, match="column dt: 2 zero or partial dates, the first 0000-00"):
         decode(CREATE, *zero)
@@ -90,7 +90,7 @@ def test_a_history_that_does_not_fit(change: tuple[str, str], words: str) -> Non
     assert ("character set" in str(caught.value.hint)) == ("VARCHAR" in words)
 
 
-def test_a_log_without_previous_gtids(tmp_path: Path) -> None:
+def test_a_log_without_previous_gtids_is_read(tmp_path: Path) -> None:
     """5.5, and 5.6 without gtid_mode: FORMAT_DESCRIPTION is all that a file's head has."""
     log = LogWriter(tmp_path / "log")
     log.ddl(Table("a").create)

@@ -76,7 +76,7 @@ def test_a_definition_stored_before_there_were_forms() -> None:
     assert TargetTable.from_json(json.dumps(old)).source == made
 
 
-def test_read_changes_takes_them() -> None:
+def test_read_changes_takes_the_forms() -> None:
     batches = read_changes(
         str(FOLDER),
         tables={"types.zero_dates"},

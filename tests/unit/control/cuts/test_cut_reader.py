@@ -48,7 +48,7 @@ def test_the_first_cut_that_holds_all_of_it(control: Control, at: str, position:
     assert find_cut(control, at).position == position
 
 
-def test_no_cut_holds_it(control: Control) -> None:
+def test_a_gtid_set_that_no_cut_holds_is_an_error(control: Control) -> None:
     with pytest.raises(TargetError, match="no cut holds all") as found:
         find_cut(control, f"{UUID}:1-9")
     assert f"{UUID}:1-8" in (found.value.hint or "")
@@ -87,7 +87,7 @@ def test_a_cut_is_the_json_of_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("at", ["latest", f"{UUID}:1"])
-def test_there_is_no_cut_yet(tmp_path: Path, at: str) -> None:
+def test_a_target_without_a_cut_is_an_error(tmp_path: Path, at: str) -> None:
     with pytest.raises(TargetError, match="no cut has been published"):
         find_cut(Control(str(tmp_path / "none")), at)
 

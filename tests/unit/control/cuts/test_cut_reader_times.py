@@ -113,7 +113,7 @@ def test_a_cut_that_comes_meanwhile(control: Control, target: str) -> None:
     publishing.join()
 
 
-def test_too_late_says_what_is_missing(control: Control, target: str) -> None:
+def test_a_wait_in_vain_names_the_missing_gtids(control: Control, target: str) -> None:
     with pytest.raises(TargetError, match=f"no cut holds {UUID}:9-10 after 0.1 s") as found:
         wait_for(target, f"{UUID}:1-10", timeout_s=0.1)
     assert "status" in (found.value.hint or "")
@@ -122,7 +122,7 @@ def test_too_late_says_what_is_missing(control: Control, target: str) -> None:
         wait_for(target, f"{UUID}:1-10", timeout_s=0)
 
 
-def test_before_the_first_cut(target: str) -> None:
+def test_a_wait_before_the_first_cut_is_an_error(target: str) -> None:
     with pytest.raises(TargetError, match="nothing has been applied"):
         wait_for(target, f"{UUID}:1", timeout_s=0)
     Control(Layout(target).control).claim()
@@ -133,7 +133,7 @@ def test_before_the_first_cut(target: str) -> None:
 @pytest.mark.parametrize(
     ("gtids", "seconds"), [("nonsense", 1.0), (f"{UUID}:1", -1.0), (f"{UUID}:1", float("nan"))]
 )
-def test_what_can_not_be_waited_for(
+def test_malformed_waits_are_refused(
     control: Control, target: str, gtids: str, seconds: float
 ) -> None:
     with pytest.raises(ConfigError):

@@ -45,11 +45,11 @@ def current(condition: str, rows: Sequence[tuple[Any, ...]] = ROWS) -> list[str]
         (f"{A}:1-16,{B}:1-9", ["third"]),
     ],
 )  # fmt: skip
-def test_behind_a_gtid_set(executed: str, names: list[str]) -> None:
+def test_a_history_condition_takes_a_gtid_set(executed: str, names: list[str]) -> None:
     assert current(history_condition(gtid_executed=executed)) == names
 
 
-def test_what_no_gtid_set_tells() -> None:
+def test_rows_of_anonymous_transactions_are_asked_for_apart() -> None:
     """Rows of anonymous transactions are in none, so they are asked for by themselves."""
     begun, ended = ("anonymous", None, 50, None, None), ("ended", f"{A}:5", 50, None, 60)
     assert current(ANONYMOUS) == []
@@ -64,7 +64,7 @@ def test_what_no_gtid_set_tells() -> None:
         (70, ["second", "tagged", "other"]), (170, ["third", "tagged"]),
     ],
 )  # fmt: skip
-def test_at_a_place_of_the_log(position: int, names: list[str]) -> None:
+def test_a_history_condition_takes_a_position(position: int, names: list[str]) -> None:
     assert current(history_condition(position=position)) == names
 
 

@@ -236,7 +236,7 @@ def test_a_copy_begins_as_another_takes_its_table(tmp_path: Path) -> None:
     assert not first.rows("copy")
 
 
-def test_where_each_has_its_own(tmp_path: Path) -> None:
+def test_each_channel_has_its_own_places(tmp_path: Path) -> None:
     eu, us = (
         config(tmp_path, name, **{"target.state_path": str(tmp_path / "state")})
         for name in ("eu", "us")
@@ -269,7 +269,7 @@ def test_readers_must_name_one_of_several_channels(tmp_path: Path) -> None:
         channel_at(str(tmp_path / "other"), "us")
 
 
-def test_both_come_to_an_empty_target(tmp_path: Path) -> None:
+def test_of_two_channels_at_an_empty_target_one_starts_again(tmp_path: Path) -> None:
     """Whoever is second is told, and goes beside when it starts again."""
     place = opened(config(tmp_path, "us"))
     eu, _ = begun(tmp_path, "eu")
@@ -332,7 +332,7 @@ def test_a_version_that_knows_one_channel_refuses_the_target(tmp_path: Path) -> 
         read_as_before()
 
 
-def test_each_is_fenced_by_itself(tmp_path: Path) -> None:
+def test_each_channel_is_fenced_by_itself(tmp_path: Path) -> None:
     begun(tmp_path, "eu")
     begun(tmp_path, "us")
     with pytest.raises(FencedError):
@@ -455,7 +455,7 @@ def formats_of(control: Control) -> set[int]:
     return {json.loads(detail)["format"] for detail in details}
 
 
-def test_notes_become_few_rows(tmp_path: Path) -> None:
+def test_notes_of_names_are_folded_into_few_rows(tmp_path: Path) -> None:
     """And say the same, in the order in which the channels came, to earlier versions, too."""
     first, names = begun(tmp_path, "eu")
     _, others = begun(tmp_path, "us")

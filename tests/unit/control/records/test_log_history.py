@@ -201,7 +201,7 @@ def test_another_log_goes_on_where_the_target_stands(log):
         assert continued(log, renewed(log), cut(9, numbers)) == GtidSet.parse(gtids(numbers))
 
 
-def test_another_log_begins_behind_the_target(log):
+def test_another_log_that_begins_after_the_target_is_refused(log):
     (log.folder / "bin.000001").unlink()
     assert continued(log, renewed(log), cut(9, "1"))
     (log.folder / "bin.000002").unlink()
@@ -238,7 +238,7 @@ def test_what_lies_behind_damage_is_not_said_to_be_of_another_server(log):
     assert index.damage and len(index.records) == 2
 
 
-def test_another_log_without_gtids(log, tmp_path):
+def test_another_log_without_gtids_is_refused(log, tmp_path):
     """On either side: nobody can tell what is in the tables."""
     with pytest.raises(HistoryError, match="without GTIDs"):
         continued(log, renewed(log), cut(9, ""))

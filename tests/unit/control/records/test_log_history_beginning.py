@@ -43,7 +43,7 @@ def test_an_empty_target_takes_a_log_of_the_whole_history(log: LogWriter, anonym
     assert check(log.folder)
 
 
-def test_earlier_files_were_purged(log: LogWriter) -> None:
+def test_a_log_whose_earlier_files_were_purged_is_refused(log: LogWriter) -> None:
     log.ddl("CREATE DATABASE t")
     log.rotate()
     log.ddl("CREATE DATABASE u")
@@ -62,7 +62,7 @@ def test_the_first_file_says_nothing_of_what_was_before(tmp_path: Path) -> None:
         check(log.folder)
 
 
-def test_anonymous_transactions_of_a_later_file(log: LogWriter) -> None:
+def test_anonymous_transactions_of_a_later_file_are_refused(log: LogWriter) -> None:
     log.anonymous = True
     log.ddl("CREATE DATABASE t")
     log.rotate()

@@ -86,7 +86,7 @@ AMBIGUOUS = [
 
 
 @pytest.mark.parametrize("statement", AMBIGUOUS)
-def test_what_nobody_can_tell_stops(log: LogWriter, tmp_path: Path, statement: str) -> None:
+def test_a_name_whose_case_is_unknown_stops(log: LogWriter, tmp_path: Path, statement: str) -> None:
     lake = tmp_path / "lake"
     log.ddl("CREATE DATABASE shop")
     log.ddl(LOWER.create)
@@ -103,13 +103,13 @@ def test_what_nobody_can_tell_stops(log: LogWriter, tmp_path: Path, statement: s
         assert list(cuts(lake)[-1].tables) == ["shop.orders"]
 
 
-def test_a_log_that_contradicts_the_configuration(log: LogWriter, tmp_path: Path) -> None:
+def test_a_log_with_upper_case_contradicts_the_setting(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(UPPER, (1, "a")))
     error: SparkReplError = stopped(log.folder, tmp_path / "lake", source=FOLDS)
     assert isinstance(error, SchemaError) and error.table == "Shop.Orders" and error.hint
 
 
-def test_one_character_stays_one() -> None:
+def test_folding_keeps_the_number_of_characters() -> None:
     assert fold("ÄBC.ΣΑΣ.İ") == "äbc.σασ.i"
 
 

@@ -67,7 +67,7 @@ def details(control: Control, kind: str) -> list[dict[str, Any]]:
     return [json.loads(row["detail"]) for row in Control(control.path).rows(kind)]
 
 
-def test_definitions_from_the_oldest_cut_on(control: Control, layout: Layout) -> None:
+def test_definitions_before_the_oldest_cut_are_pruned(control: Control, layout: Layout) -> None:
     kept = Definitions(control)
     for number in range(1, 7):
         gtid = f"{UUID}:{number}" if number % 2 else ""
@@ -120,7 +120,7 @@ def test_tables_that_are_no_more(control: Control, layout: Layout) -> None:
     assert last is not None and last.error == "again"
 
 
-def test_tables_that_were_reset(control: Control, layout: Layout) -> None:
+def test_rows_of_tables_that_were_reset_are_pruned(control: Control, layout: Layout) -> None:
     """Their row goes with the last of the folders that are there still."""
     control.write("reset", detail=json.dumps({"paths": ["t/a", "t/b"]}))
     folder = Path(layout.table("t/b"))
@@ -191,7 +191,7 @@ def test_which_logs_cuts_are_of_is_seen_at_their_beginning(
     assert sum(row["kind"] == "cut" for row in left) == 5
 
 
-def test_what_is_said_again(control: Control, layout: Layout) -> None:
+def test_rows_that_later_rows_repeat_are_pruned(control: Control, layout: Layout) -> None:
     control.publish(cut(1))
     for kind in ("names", "time_zone", "retention"):
         for value in (1, 2):

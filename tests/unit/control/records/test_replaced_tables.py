@@ -41,10 +41,10 @@ def test_a_folder_is_shown_until_its_last_cut_is_pruned(control: Control) -> Non
     assert paths_at_cuts(control) == paths_at_cuts(reader) == {B, C}
 
 
-def test_a_shard_and_its_delta_table(control: Control) -> None:
+def test_paths_of_a_cut_include_the_shards_delta_table(control: Control) -> None:
     publish(control, 1, "t/all//1")
     assert paths_at_cuts(control) == {"t/all//1", "t/all"}
 
 
-def test_there_may_be_no_cut(control: Control) -> None:
+def test_without_a_cut_there_are_no_paths(control: Control) -> None:
     assert paths_at_cuts(control) == set()

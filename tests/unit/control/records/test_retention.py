@@ -47,7 +47,7 @@ def kept(*ages: timedelta) -> list[bool]:
     return [end > NOW for end in ends]
 
 
-def test_each_cut_of_the_last_hour() -> None:
+def test_each_cut_of_the_last_hour_is_promised() -> None:
     assert kept(*(timedelta(seconds=s) for s in (3599, 3598, 2, 1, 0))) == [True] * 5
 
 
@@ -107,7 +107,7 @@ def test_a_minute_that_has_not_ended_promises_no_more() -> None:
     assert end == NOW - timedelta(seconds=1) + timedelta(hours=24)
 
 
-def test_tiers_of_a_configuration() -> None:
+def test_tiers_are_read_from_the_configuration() -> None:
     assert Retention.of(Target()) == TIERS
     assert Retention.of(replace(Target(), every_cut_hours=48)) == Retention(48, 48, 168)
 
@@ -229,7 +229,7 @@ def test_a_cut_that_has_run_out_is_not_pinned(control: Control) -> None:
 @pytest.mark.parametrize(
     ("longest", "age", "refused"), [(168, 0.9, False), (1, 0.9, True), (1, 0.7, False)]
 )
-def test_a_cut_in_its_last_minutes(
+def test_a_cut_in_its_last_minutes_may_not_be_pinned(
     control: Control, longest: int, age: float, refused: bool
 ) -> None:
     """Each is promised for an hour. Where nothing is promised for longer its files may go then;
@@ -287,7 +287,7 @@ def test_an_answer_that_was_lost_pins_and_unpins_once(control: Control) -> None:
         unpin(Control(control.path, write_rows=write), "once")
 
 
-def test_what_is_promised_is_on_record(control: Control) -> None:
+def test_the_promise_is_recorded_when_it_changes(control: Control) -> None:
     assert recorded(control) == TIERS
     Retention(2, 3, 4).record(control)
     Retention(2, 3, 4).record(control)

@@ -82,7 +82,7 @@ def test_rows_are_on_record_once_the_key_is_known(tmp_path: Path) -> None:
     assert on_record(tmp_path) == {"eu": "id = 1", "us": "id > 3"}
 
 
-def test_what_is_on_record_stays(tmp_path: Path) -> None:
+def test_a_recorded_filter_and_key_may_not_change(tmp_path: Path) -> None:
     eu = begun(tmp_path, "eu")
     share(eu, table("eu", "id = 1"))
     for text, key, said in (

@@ -61,7 +61,9 @@ def refused(control: Control, layout: Layout, numbers: str) -> str:
     return found.value.message
 
 
-def test_what_a_cut_shows(control: Control, layout: Layout) -> None:
+def test_a_transaction_that_a_cut_shows_can_not_be_skipped(
+    control: Control, layout: Layout
+) -> None:
     check_skip(control, layout, gtids("6"))
     assert (
         refused(control, layout, "3-6") == f"{gtids('3-5')} has been applied: the last cut shows it"
@@ -84,7 +86,9 @@ def test_commits_of_a_version_before_that_named_no_group(control: Control, layou
     assert f"t.b ({gtids('8')})" in refused(control, layout, "8")
 
 
-def test_what_a_copy_may_have_read(control: Control, layout: Layout) -> None:
+def test_a_transaction_that_a_copy_may_have_read_can_not_be_skipped(
+    control: Control, layout: Layout
+) -> None:
     behind = control.cuts()[-1]
     copy = Copy(gtids("1-5"), {"t.a": ()}, {"t.a": "t/a@2"}, behind=behind)
     record_copy(control, copy)

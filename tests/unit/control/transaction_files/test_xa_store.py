@@ -112,13 +112,15 @@ def test_the_bytes_are_on_disk_before_they_have_their_name(
     assert Path(kept.path).read_bytes() == bytes(range(10, 30))
 
 
-def test_a_relay_log_that_became_shorter(store: XaStore, branch: Branch) -> None:
+def test_a_branch_in_a_relay_log_that_became_shorter_is_refused(
+    store: XaStore, branch: Branch
+) -> None:
     with pytest.raises(TargetError, match="shorter than when it was indexed"):
         store.keep(replace(branch, end=101))
     assert store.keep(replace(branch, end=100)).size == 90
 
 
-def test_only_its_own_files_are_forgotten(store: XaStore, branch: Branch) -> None:
+def test_only_a_branchs_own_files_are_forgotten(store: XaStore, branch: Branch) -> None:
     kept = store.keep(branch)
     store.forget([branch], settled)  # one that ended in the group that it was prepared in
     assert Path(branch.path).exists() and files(store) == ([Path(kept.path).name],) * 2
@@ -185,7 +187,7 @@ def test_branches_are_kept_by_xid_in_the_order_of_positions(branch: Branch) -> N
         (Xid(1, b"", b"b" * 65), False),
     ],
 )
-def test_bounds_of_an_xid(xid: Xid, valid: bool) -> None:
+def test_an_xid_beyond_its_bounds_is_refused(xid: Xid, valid: bool) -> None:
     assert xid.is_valid is valid
     statement = f"XA COMMIT {xid}".encode()
     if valid:

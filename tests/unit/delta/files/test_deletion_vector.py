@@ -26,7 +26,7 @@ COLUMNS = Columns.of(schema_json(pa.schema([pa.field("id", pa.int32())])))
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sets(st.integers(0, 2**32 - 1), min_size=1), min_size=1, max_size=4))
-def test_what_is_written_is_read(tmp_path: Path, marked: list[set[int]]) -> None:
+def test_written_deletion_vectors_are_read(tmp_path: Path, marked: list[set[int]]) -> None:
     found = deletion_vector.write(str(tmp_path), [BitMap(sorted(rows)) for rows in marked])
     assert [set(deletion_vector.read(str(tmp_path), one)) for one in found] == marked
 
@@ -41,7 +41,7 @@ def test_every_flipped_bit_is_found(tmp_path):
             deletion_vector.read(str(tmp_path), descriptor)
 
 
-def test_every_kind_of_descriptor(tmp_path):
+def test_every_kind_of_descriptor_is_read(tmp_path):
     """Other writers': with a folder of random letters, absolute, at a file's begin, and inline."""
     rows = {1, 5, 70_000}
     (own,) = deletion_vector.write(str(tmp_path), [BitMap(rows)])
@@ -64,7 +64,7 @@ def test_every_kind_of_descriptor(tmp_path):
     assert all(set(deletion_vector.read(str(tmp_path), one)) == rows for one in others)
 
 
-def test_another_format_is_refused(tmp_path):
+def test_a_deletion_vector_of_another_format_is_refused(tmp_path):
     other = deletion_vector._to_z85(struct.pack("<IQ", deletion_vector.MAGIC + 1, 0))
     descriptor = {"storageType": "i", "pathOrInlineDv": other, "sizeInBytes": 12}
     with pytest.raises(TargetError, match="unknown format"):

@@ -63,7 +63,7 @@ def test_every_character_is_written_as_itself():
     )
 
 
-def test_struct_and_the_first_32_columns():
+def test_structs_and_the_first_32_columns_have_statistics():
     point = pa.StructArray.from_arrays([pa.array([4326, 0]), pa.array([b"a", None])], ["srid", "w"])
     assert of(point) == {"min": {"srid": 0}, "max": {"srid": 4326}, "nulls": {"srid": 0, "w": 1}}
     wide = pa.table({f"c{i}": [i] for i in range(40)})
@@ -72,7 +72,7 @@ def test_struct_and_the_first_32_columns():
 
 
 @given(st.lists(st.text(st.sampled_from("a\x7fé\U0001f600\U0010ffff"), max_size=40), min_size=1))
-def test_cut_texts_bound_all(texts):
+def test_shortened_texts_bound_all_values(texts):
     found = of(pa.array(texts))
     low, high = str(found["min"]).encode(), str(found["max"]).encode()
     assert all(low <= text.encode() <= high for text in texts)

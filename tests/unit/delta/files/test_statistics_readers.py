@@ -66,7 +66,9 @@ def one_row_files(folder: Path, values: Sequence[Any], kind: pa.DataType) -> Ran
 @pytest.mark.parametrize(
     "features", ["all", *(pytest.param(f, marks=pytest.mark.slow) for f in FEATURES if f != "all")]
 )
-def test_random_rows_by_random_conditions(tmp_path: Path, features: str, reader: Reader) -> None:
+def test_every_reader_finds_random_rows_by_random_conditions(
+    tmp_path: Path, features: str, reader: Reader
+) -> None:
     chosen = dict(FEATURES[features])
     if reader is by_polars:  # which refuses mapped columns
         chosen.pop("mapped", None)
@@ -79,7 +81,7 @@ def test_random_rows_by_random_conditions(tmp_path: Path, features: str, reader:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_texts_of_every_plane(tmp_path: Path, reader: Reader) -> None:
+def test_every_reader_finds_texts_of_every_plane(tmp_path: Path, reader: Reader) -> None:
     """delta-kernel decodes escaped surrogate pairs of planes 2, 4 ... 16 to smaller characters."""
     names = [f"{chr(plane * 0x10000 + 0xBB7)}{end}" for plane in range(1, 17) for end in ("", "本")]
     table = one_row_files(tmp_path / "t", names, pa.string())
@@ -89,7 +91,9 @@ def test_texts_of_every_plane(tmp_path: Path, reader: Reader) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_zeros_of_both_signs(tmp_path: Path, kind: pa.DataType, reader: Reader) -> None:
+def test_every_reader_finds_zeros_of_both_signs(
+    tmp_path: Path, kind: pa.DataType, reader: Reader
+) -> None:
     """delta-kernel orders -0.0 before 0.0."""
     zeros = (0.0, -0.0, -1.0, 1.0)
     table = one_row_files(tmp_path / "t", zeros, kind)

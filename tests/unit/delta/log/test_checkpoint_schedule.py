@@ -73,7 +73,7 @@ def rows(log: Path) -> int:
 
 
 @pytest.mark.parametrize("left", LEFT)
-def test_what_names_it_goes(log: Path, left: str) -> None:
+def test_a_lost_checkpoints_hint_is_removed(log: Path, left: str) -> None:
     """delta-rs opens no such table; without a hint it looks for another checkpoint, as Delta."""
     damage(named(log, NEWEST), left)
     with pytest.raises(DeltaError, match=r"_last_checkpoint|Parquet|footer"):
@@ -108,7 +108,7 @@ def test_one_stays_where_commits_before_it_are_gone(log: Path) -> None:
     assert named(log, NEWEST).exists()
 
 
-def test_of_two_both_go(log: Path) -> None:
+def test_two_lost_checkpoints_are_both_removed(log: Path) -> None:
     for version in (2, NEWEST):
         damage(named(log, version), "zeros")
     assert forget_lost(str(log.parent), Remover()) and rows(log) == NEWEST + 1

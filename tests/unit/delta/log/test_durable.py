@@ -82,7 +82,7 @@ def test_all_at_first_then_what_is_new(
     assert set(found[6:8]) == {log(1), log(2)} and found[8:] == ["lake/t/a/_delta_log"]
 
 
-def test_no_later_version_than_asked_for(
+def test_no_later_version_than_asked_for_is_synced(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
     durable = Durable(str(tmp_path / "lake"))
@@ -97,7 +97,7 @@ def test_no_later_version_than_asked_for(
     assert log(2) in synced()
 
 
-def test_what_a_process_before_has_noted(
+def test_a_start_syncs_only_versions_after_the_noted_one(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
     """A start on an old table syncs what came since, and no file of the days before; a note that
@@ -125,7 +125,7 @@ def test_what_a_process_before_has_noted(
 
 
 @pytest.mark.parametrize("hint", ['{"version": 4}', "", None])
-def test_a_note_of_long_ago(
+def test_a_note_of_an_old_working_state_is_not_trusted(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]], hint: str | None
 ) -> None:
     """The working state of a machine that the target comes back to, or one put back: the version
@@ -146,7 +146,7 @@ def test_a_note_of_long_ago(
     assert {"lake/t/a/2.parquet", "lake/t/a/8.parquet", log(8)} < set(synced())
 
 
-def test_a_note_of_some_time_ago(
+def test_a_note_whose_versions_were_removed_is_not_trusted(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
     """Versions behind the one that it names are there and gone in turn."""
@@ -180,7 +180,7 @@ def test_a_commit_that_is_replaced_while_it_is_synced(
     assert there.stat().st_ino in seen
 
 
-def test_another_table_in_its_place(
+def test_another_table_in_its_place_is_synced_anew(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
     durable = Durable(str(tmp_path / "lake"))
@@ -235,7 +235,7 @@ def test_a_sync_that_failed_is_not_tried_again(
     Durable(str(tmp_path / "lake")).sync(str(table))
 
 
-def test_a_checkpoint_before_what_names_it(
+def test_a_checkpoint_is_synced_before_its_hint(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
     durable = Durable(str(tmp_path / "lake"))

@@ -95,7 +95,7 @@ def test_an_old_log_is_not_listed(tmp_path, monkeypatch, shown, checkpoint):
     assert len(asked) == 6 + 8
 
 
-def test_one_behind_names_that_are_gone(tmp_path):
+def test_an_empty_commit_after_missing_names_is_removed(tmp_path):
     """A file system may bring a later name back, not an earlier one."""
     table = _table(tmp_path, "{}", "{}", "{}", "")
     os.remove(commit_path(table, 2))
@@ -111,7 +111,7 @@ def test_the_last_one_is_found_without_a_place_to_begin_at(tmp_path):
     assert remove_empty_commits(table, -1) == [2]
 
 
-def test_a_folder_without_a_log(tmp_path):
+def test_a_folder_without_a_log_has_no_empty_commit(tmp_path):
     assert remove_empty_commits(str(tmp_path / "none"), -1) == []
     assert remove_empty_commits("s3a://bucket/t", -1) == []
 

@@ -90,7 +90,7 @@ def test_protected_checkpoints_go_at_once_or_stay(folder: str) -> None:
     assert remove_commits(folder, durable, before=at, protected=12) == 12
 
 
-def test_what_young_versions_stand_on_stays(folder: str) -> None:
+def test_a_checkpoint_that_young_versions_need_stays(folder: str) -> None:
     """The 20th is the oldest young one, and stands on the checkpoint at 12."""
     assert clean(folder) == 12
     assert names(folder, "json") == list(range(12, NEWEST + 1))
@@ -129,7 +129,7 @@ def test_a_log_whose_clock_was_ahead_stays(folder: str) -> None:
     assert readable(folder) == list(range(NEWEST + 1))
 
 
-def test_what_a_start_looks_at_stays(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_that_a_start_reads_stay(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_cleanup, "_APART", 1)
     assert clean(folder, begin=5) == 0
     assert clean(folder, begin=13) == 12
@@ -155,7 +155,7 @@ def test_what_stays_is_on_the_disk_before_anything_goes(
     assert steps == [], "nothing went"
 
 
-def test_where_nothing_goes_nothing_is_synced(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_clean_up_syncs_nothing(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle tables cost no disk."""
     clean(folder)
     steps = disk_steps(monkeypatch)
@@ -222,7 +222,7 @@ def test_a_part_that_is_gone_meanwhile(folder: str, monkeypatch: pytest.MonkeyPa
     assert clean(folder) == 12
 
 
-def test_what_killed_commits_have_left_goes(folder: str) -> None:
+def test_files_of_killed_commits_are_removed(folder: str) -> None:
     log = Path(folder, "_delta_log")
     names = [".1.json.ab.tmp", "..1.json.ab.tmp.crc", f"{30:020d}.json#1", "_commit_ab.json.tmp"]
     for name in [*names, *(f"young{name}" for name in names[2:3]), "other.tmp"]:

@@ -52,7 +52,7 @@ def test_metadata_needs_the_features_of_its_types_and_properties(properties, kin
         }),
     ],
 )  # fmt: skip
-def test_what_a_new_table_declares(features, protocol):
+def test_a_new_table_declares_its_features(features, protocol):
     assert declaring(frozenset(features)) == protocol
 
 

@@ -121,7 +121,7 @@ def test_who_was_turned_away_leaves_the_others_report_alone(config: Config) -> N
     assert not os.path.exists(layout_of(config).run)
 
 
-def test_one_that_was_killed(config: Config) -> None:
+def test_a_killed_run_is_reported_as_crashed(config: Config) -> None:
     given = {"relay": {"path": config.relay.path}, "target": {"path": config.target.path}}
     code = (
         "import os; from spark_repl.config import Config;"
@@ -146,7 +146,7 @@ def test_an_applier_that_came_later_counts(config: Config) -> None:
     control.release()
 
 
-def test_when_a_channel_is_begun_again(runs: Any) -> None:
+def test_status_names_when_a_channel_starts_again(runs: Any) -> None:
     found: Runs = runs(eu=[SourceError("refused", hint="ask it"), None], us=[None])
     found.until(lambda: bool(found.errors))
     seen = look(found.read("eu.toml"))
@@ -161,7 +161,7 @@ def test_when_a_channel_is_begun_again(runs: Any) -> None:
     assert "doing:    waiting to be begun again\n" in screen(seen)
 
 
-def test_which_attempt_it_is(runs: Any) -> None:
+def test_status_counts_a_channels_attempts(runs: Any) -> None:
     found: Runs = runs(
         again_s=0.01, eu=[SourceError("refused")] * 3 + [ConfigError("x")], us=[None]
     )

@@ -22,7 +22,7 @@ def test_a_temporary_error_is_that_of_the_workers_which_had_the_group() -> None:
     assert found(status, "LAST_APPLIED_TRANSACTION_RETRIES_COUNT") == [0, 0, 1]
 
 
-def test_who_waits_for_the_turn() -> None:
+def test_a_worker_that_waits_for_its_turn_is_shown() -> None:
     status = WorkerStatus(1)
     status.state(0, {0: "a:1"}, "writing")
     assert found(status, "PROCESSLIST_STATE") == ["writing"]

@@ -99,13 +99,13 @@ def test_five_of_many_are_named(target: str) -> None:
     assert len(named) == 6 and named[-1]["what"] == "... and 4 more"
 
 
-def test_what_waits_is_said_once(target: str) -> None:
+def test_a_waiting_table_is_one_problem(target: str) -> None:
     shown = found(target, not_compared={"t.a": "it waits for a copy since 1: x"})
     shown["waiting"] = {"t.a": {"since": "1", "reason": "x", "copy": "none"}}
     assert len(problems(shown)) == 1
 
 
-def test_a_table_that_somebody_else_changed(target: str) -> None:
+def test_a_table_that_others_changed_is_a_problem(target: str) -> None:
     others = {"t.a": {"version": 7, "cut_version": 6, "hint": "RESTORE"}}
     (problem,) = found(target, by_others=others)["problems"]
     assert "t.a was changed by somebody else in version 7" in problem["what"]

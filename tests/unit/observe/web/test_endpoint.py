@@ -42,7 +42,7 @@ def get(endpoint, path="/metrics", method="GET", **headers):
     return answer.status, text
 
 
-def test_it_answers_and_ends():
+def test_the_endpoint_answers_and_ends():
     with served() as endpoint:
         assert get(endpoint) == (200, "spark_repl_x 1\n")
         assert get(endpoint, "/metrics?x=1")[0] == 200
@@ -96,7 +96,7 @@ def test_a_token_that_can_not_be_read_is_named(tmp_path):
         Endpoint(settings(token_file=str(file)))
 
 
-def test_others_need_a_token():
+def test_other_addresses_need_a_token():
     for listen in ("0.0.0.0:8470", "[::]:8470", "192.0.2.1:8470", "host.example:8470"):
         with pytest.raises(ConfigError, match=r"needs observe\.token_file"):
             settings(listen=listen)
@@ -118,7 +118,7 @@ def test_what_can_not_be_looked_at_is_said_and_logged(caplog):
     assert "nothing to be seen at /metrics: gone" in caplog.text
 
 
-def test_many_who_ask_share_a_look():
+def test_many_requests_share_a_look():
     looks = []
 
     def look() -> str:

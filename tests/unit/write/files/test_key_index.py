@@ -42,7 +42,7 @@ def chunked(values: list[Any], kind: pa.DataType) -> pa.ChunkedArray:
         ([b"\0a", b"", None], pa.binary(), pa.large_binary()),
     ],
 )  # fmt: skip
-def test_same_hash_after_widening(values, narrow, wide):
+def test_hashes_stay_after_widening_a_key(values, narrow, wide):
     beside = chunked(list(range(len(values))), pa.int32())
     for keys in (lambda c: [c], lambda c: [c, beside]):
         before = hash_keys(keys(chunked(values, narrow)))
@@ -78,7 +78,7 @@ def test_a_key_of_two_numbers_is_hashed():
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
-def test_timestamps_of_files_that_spark_wrote(tmp_path: Path, zone: str | None) -> None:
+def test_int96_timestamps_of_spark_hash_as_ours(tmp_path: Path, zone: str | None) -> None:
     # OPTIMIZE writes them as INT96, which pyarrow reads as nanoseconds of 64 bits else.
     keys = pa.table({"k": pa.array(_AT, pa.timestamp("us", zone))})
     pq.write_table(keys, tmp_path / "f.parquet", use_deprecated_int96_timestamps=True)

@@ -32,7 +32,7 @@ def test_rows_whose_diffs_do_not_fit_are_returned() -> None:
     assert patched.column("1").to_pylist() == ["[1, 2]", "[2]", None]
 
 
-def test_each_column_has_its_own_diffs() -> None:
+def test_each_json_column_gets_its_own_diffs() -> None:
     added = b"\x01\x04$[1]\x09" + item(2)
     missing = MissingValues({}, np.zeros(2, np.int64), {0: {1: added}, 1: {0: added}})
     rows = pa.table({"0": ["[1]", "[2]"], "1": ["[3]", "[4]"]})

@@ -166,7 +166,7 @@ def test_no_longer_promise_while_a_table_cannot_extend_its_retention(case: Any) 
      ("2 weeks", 336), ("interval 90 minutes", 1.5), ("interval 1 month", math.inf),
      ("30.5 days", 732), ("1209600000 milliseconds", 336), ("interval -1 days", math.inf)],
 )  # fmt: skip
-def test_hours_of_an_interval(interval: str, hours: float) -> None:
+def test_an_interval_property_is_read_in_hours(interval: str, hours: float) -> None:
     assert hours_of(interval) == hours
 
 
