@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
 from spark_repl.observe.reports.latency import BOUNDS_S, Latency, quantile
 
-NOW = 2_000_000_000.0
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch):
-    found = [NOW]
-    monkeypatch.setattr(time, "time", lambda: found[0])
-    return found
-
 
 def test_latency_counts_when_the_cut_comes(clock):
-    made = Latency()
-    made.landed(np.array([0, (NOW - 2) * 1e6, (NOW - 0.05) * 1e6, (NOW + 9) * 1e6], np.int64))
+    made, now = Latency(), clock[0]
+    made.landed(np.array([0, (now - 2) * 1e6, (now - 0.05) * 1e6, (now + 9) * 1e6], np.int64))
     assert sum(made.fields()["counts"]) == 0 and quantile(made.fields(), 0.5) is None
     clock[0] += 5
-    made.landed(np.array([(NOW - 10**6) * 1e6], np.int64))
+    made.landed(np.array([(now - 10**6) * 1e6], np.int64))
     made.cut()
     made.cut()
     counts = dict(zip([*BOUNDS_S, "more"], made.fields()["counts"], strict=True))
@@ -36,9 +25,9 @@ def test_latency_counts_when_the_cut_comes(clock):
 
 
 def test_latency_is_bounded_while_no_cut_comes(clock):
-    made = Latency()
+    made, now = Latency(), clock[0]
     for number in range(10):
-        made.landed(np.full(100_000, int((NOW - number) * 1e6), np.int64))
+        made.landed(np.full(100_000, int((now - number) * 1e6), np.int64))
     kept = sum(len(times) for times, _ in made._waiting)
     assert kept < 300_000
     made.cut()

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
-import pytest
-
 from spark_repl.observe.reports.rates import Rates, rates_per_s, table_rates
-
-NOW = 2_000_000_000.0
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch):
-    found = [NOW]
-    monkeypatch.setattr(time, "time", lambda: found[0])
-    return found
 
 
 def test_rates_are_of_the_last_minute_and_fall(clock):
