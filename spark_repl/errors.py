@@ -155,6 +155,10 @@ class NoTableError(SourceError):
         return self
 
 
+class ArchiveUnreadableError(SparkReplError):
+    """The store with the relay log's archive does not answer now: a retry may cure that."""
+
+
 class FormatError(SparkReplError):
     """Something of ours on disk was written by a later version, in a format unknown to this one."""
 

@@ -27,6 +27,7 @@ from .configuration import loaded
 from .output import cells, emit, print_table
 
 if TYPE_CHECKING:
+    from ..config import Config
     from ..control.records.channel_reset import Planned
     from ..control.records.channels import Channel
 
@@ -49,26 +50,32 @@ def skip(options: argparse.Namespace) -> int:
 
 def reset(options: argparse.Namespace) -> int:
     """List what is removed, then remove it as the target's owner. The applier must be stopped."""
+    from ..service.archived_relay import archived_folders
+
     config = loaded(options)
     if odd := [name for name in options.table if not all(name.partition("."))]:
         raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the target has it")
     at = opened(config)
     planned = plan_all(at) if options.all else plan_tables(at, options.table)
-    for line in planned.notices:
+    archived = archived_folders(config) if options.all else ()
+    for line in (*planned.notices, *(f"archived relay log {folder}" for folder in archived)):
         print(line, file=sys.stderr)
     if not options.dry_run and at.control.exists():
         check_unowned(config, take_over=options.take_over)
-        planned = _carry_out(at, options)
-    tables, folders = list(planned.tables), list(planned.folders)
+        planned = _carry_out(at, config, options)
+    tables, folders = list(planned.tables), [*planned.folders, *archived]
     emit({"tables": tables, "folders": folders, "dry_run": options.dry_run}, options.json)
     return 0
 
 
-def _carry_out(at: Channel, options: argparse.Namespace) -> Planned:
+def _carry_out(at: Channel, config: Config, options: argparse.Namespace) -> Planned:
+    from ..service.archived_relay import forget_archived
+
     control = at.control
     control.claim(take_over=options.take_over)
     try:
         if options.all:
+            forget_archived(config)  # first: the next call finds the tables after a kill
             return reset_all(at, Remover(control.check_owner))
         return reset_tables(at, options.table)
     finally:

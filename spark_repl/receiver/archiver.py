@@ -8,11 +8,14 @@ until it succeeds.
 2. It writes a chunk's object if the name is free, and then records it beside the log file. If the
    name exists, an earlier attempt wrote the object: it compares the bytes and records them.
 3. The archive has the files of the local log. After a purge has removed a file locally, this
-   thread removes the file from the archive. No other thread or process does.
-4. If the log was restored, it removes the earlier generations of its target after this one has all
-   that was restored. It leaves generations of other logs: another receiver may still write them.
+   thread removes the file from the archive. ``relay purge`` of an archive removes only what the
+   target does not need.
+4. If the log was restored, it removes the generation that was restored, and incomplete copies of
+   that one, after its own has all that was restored. It leaves other logs: another receiver may
+   still write them, and they may have what this one lacks.
 5. A chunk counts only if the generation's ``log`` still exists after it was written. Otherwise a
    successor has replaced the generation, and this log begins another one.
+6. A failed removal delays no chunk. ``archived`` only grows while the generation is the same.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,7 +51,7 @@ from ..relay.file_list import FileList, file_name, read_list
 from ..relay.published_end import End, read_end
 from ..runtime.stores import put_durably, store_of
 from ..runtime.threads import thread
-from .restored_log import restored_to
+from .restored_log import restored_part
 
 logger = logging.getLogger(__name__)
 
@@ -57,13 +61,25 @@ _POLL_S = 0.1
 _FLUSH_S = 10.0
 """seconds that the receiver's end waits until the rest of its log is archived"""
 _RECORD = re.compile(r"relay\.(\d{6,})" + re.escape(SUFFIX))
+_CHUNKS_MAX = 10_000
+"""chunks of a file after which the receiver begins the next one: a purge drops only whole files"""
+
+
+@dataclass(slots=True)
+class _Archived:
+    """The archived part of a log file: bytes, chunks, and whether the file is sealed."""
+
+    end: int
+    chunks: int
+    is_sealed: bool
 
 
 class Archiver:
     """Copies a relay log into its archive: a context manager around the receiver's run.
 
     ``chunk_bytes``: size of the largest object. ``after_s``: seconds after which a smaller object
-    is written. ``target``: the target's URI or path.
+    is written. ``target``: the target's URI or path. ``target_id``: the id of its control table;
+    "": it has none yet, or no other target can have this archive.
     """
 
     def __init__(
@@ -72,20 +88,23 @@ class Archiver:
         archive: RelayArchive,
         target: str,
         *,
+        target_id: str = "",
         chunk_bytes: int,
         after_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder, self.archive, self.target = folder, archive, target
+        self.folder, self.archive = folder, archive
+        self.target, self._target_id = target, target_id
         self._chunk_bytes, self._after_s, self._clock = chunk_bytes, after_s, clock
         self.archived: End | None = None
         """the place up to which the archive has the log without a gap"""
-        self.error, self._failed_at = "", 0.0
+        self.error, self._removal_error, self._failed_at = "", "", 0.0
         self._log_id, self._generation = "", 0
-        self._records = dict[int, tuple[int, bool]]()  # file number -> archived end, is sealed
+        self._records = dict[int, _Archived]()  # by file number
         self._earlier = list[int]()
         self._note = LogNote("", target)
         self._removed_to = 0
+        self._removal_wait_s = self._removal_due = 0.0
         self._unarchived_since: float | None = None
         self._wanted: RelayPosition | None = None
         self._deadline: float | None = None
@@ -107,6 +126,23 @@ class Archiver:
         self._wanted = position
         self._wake.set()
 
+    def has(self, log_id: str, position: RelayPosition) -> bool:
+        """Return whether the archive has the log up to a position: in its own generation, or in the
+        one that was restored into it, which stays meanwhile. Safe from any thread."""
+        ends = list[RelayPosition]()
+        if (archived := self.archived) is not None and archived.log_id == log_id:
+            ends.append(archived.position)
+        note = self._note
+        if note.log_id == log_id and note.restored_to and note.restored_from is not None:
+            ends.append(RelayPosition(*note.restored_to))
+        return any(position <= end for end in ends)
+
+    def is_fragmented(self, number: int) -> bool:
+        """Return whether a log file has so many chunks that the next one has to begin. Safe from
+        any thread."""
+        record = self._records.get(number)
+        return record is not None and record.chunks >= _CHUNKS_MAX
+
     @property
     def columns(self) -> dict[str, Any]:
         """Return the archive's columns of the receiver's report."""
@@ -116,7 +152,7 @@ class Archiver:
             "ARCHIVE": self.archive.root,
             "ARCHIVED_LOG_FILE": end.position.file_no if end else 0,
             "ARCHIVED_LOG_POS": end.position.offset if end else 0,
-            "ARCHIVE_ERROR_MESSAGE": self.error,
+            "ARCHIVE_ERROR_MESSAGE": self.error or self._removal_error,
             "ARCHIVE_ERROR_TIMESTAMP": at,
         }
 
@@ -128,10 +164,15 @@ class Archiver:
                 wait_s = _FIRST_WAIT_S
                 self._wake.wait(_POLL_S)
             else:
-                self._stopping.wait(wait_s * random.uniform(0.5, 1.0))
+                self._back_off(wait_s * random.uniform(0.5, 1.0))
                 wait_s = min(wait_s * 2, _WAIT_MAX_S)
         self._deadline = self._clock() + _FLUSH_S
         self._attempt()
+
+    def _back_off(self, wait_s: float) -> None:
+        """Wait after a failure: less if an acknowledgement waits, but never only a moment."""
+        if self._wake.wait(wait_s):
+            self._stopping.wait(min(wait_s, _FIRST_WAIT_S))
 
     def _attempt(self) -> bool:
         """Run one turn. If it fails, record the error and return False."""
@@ -156,7 +197,7 @@ class Archiver:
 
     def turn(self) -> None:
         """Archive the chunks that are due, and remove purged files. Raise OSError and
-        SparkReplError."""
+        SparkReplError if a chunk is not archived."""
         end = read_end(self.folder)  # before the list: a new file counts next time
         files = read_list(self.folder)
         if end is None or files is None or files.log_id != end.log_id:
@@ -167,14 +208,15 @@ class Archiver:
         for number in numbers:
             if not self._archive_file(number, end) or self._is_late():
                 break
-        self._remove_purged(files.numbers[0])
-        self._remove_earlier()
+        self._remove(files.numbers[0])
 
     def _begin(self, files: FileList) -> None:
         """Find the generation of the log, or claim one."""
-        restored = restored_to(self.folder, files.log_id)
-        self._note = LogNote(files.log_id, self.target, restored)
+        restored = restored_part(self.folder, files.log_id)
+        self._note = LogNote(files.log_id, self.target, restored.end, restored.generation)
         self._generation = self.archive.begin(self._note)
+        if self._target_id:
+            self.archive.record_target(self._generation, self._target_id)
         self._records.clear()
         self.archived, self._removed_to = None, 0
         logs = self.archive.logs()
@@ -182,25 +224,35 @@ class Archiver:
         for number in own.numbers if own else ():
             if number < files.numbers[0]:  # its record was lost, and it was purged
                 self.archive.remove_file(self._generation, number)
-        self._earlier = [log.generation for log in logs if restored and self._is_replaced(log)]
+        self._earlier = [log.generation for log in logs if self._is_replaced(log)]
         self._log_id = files.log_id
 
     def _is_replaced(self, log: ArchivedLog) -> bool:
-        """Return whether this process's log replaces an earlier ``log`` of the archive."""
+        """Return whether this process's log replaces an earlier ``log`` of the archive: the one
+        that was restored, an incomplete copy of it, or what an unfinished removal has left."""
+        source = self._note.restored_from
         if log.generation >= self._generation:
             return False
+        if not log.has_begun or log.generation == source:
+            return True
+        if source is None:
+            return False
         try:
-            return not log.has_begun or self.archive.note(log.generation).target == self.target
+            note = self.archive.note(log.generation)
         except FileNotFoundError:
             return True
+        except LogError:  # a damaged note
+            return False
+        is_copy = (note.target, note.restored_from) == (self.target, source)
+        return is_copy and not note.covered_by(log)
 
     def _archive_file(self, number: int, published: End) -> bool:
         """Archive the chunks of one file that are due. Return whether the archive has all its
         published bytes, so that the next file may follow."""
         is_sealed = number < published.position.file_no
-        end, noted = self._records.get(number, (0, False))
-        if noted:
-            self.archived = End(self._log_id, RelayPosition(number, end), 0)
+        record = self._records.get(number)
+        if record is not None and record.is_sealed:
+            self._advance(number, record.end)
             return True
         try:
             fd = os.open(self.folder / file_name(number), os.O_RDONLY)
@@ -213,13 +265,14 @@ class Archiver:
             os.close(fd)
 
     def _archive_bytes(self, fd: int, number: int, size: int, *, is_sealed: bool) -> bool:
-        end, noted = self._recorded(number)
-        if end > size:
+        archived = self._recorded(number)
+        if archived.end > size:
             raise LogError(
                 "the archive has more of this file than the relay log: its disk has lost bytes",
                 file=file_name(number), position=size, hint="start the receiver again",
             )  # fmt: skip
-        while end < size:
+        while archived.end < size:
+            end = archived.end
             if not is_sealed and not self._is_due(number, end, size):
                 return False
             if self._is_late():
@@ -234,30 +287,34 @@ class Archiver:
                     hint="stop one of the two receivers: only one may follow for a channel",
                 )
             append_chunk(self.folder, number, chunk)
-            end = chunk.end
-            self._records[number] = end, False
-            self.archived = End(self._log_id, RelayPosition(number, end), 0)
+            archived.end, archived.chunks = chunk.end, archived.chunks + 1
+            self._advance(number, archived.end)
             self._unarchived_since = None
-        if is_sealed and not noted:
+        if is_sealed and not archived.is_sealed:
             self.archive.seal(self._generation, number, size)
             record = read_record(self.folder, number)
             write_record(
                 self.folder, number, ArchiveRecord(record.objects, record.chunks, is_sealed=True)
             )
-            self._records[number] = end, True
-        self.archived = End(self._log_id, RelayPosition(number, end), 0)
+            archived.is_sealed = True
+        self._advance(number, archived.end)
         return True
 
-    def _recorded(self, number: int) -> tuple[int, bool]:
-        """Return the archived end of a file, and whether the file is sealed. Write a record without
-        a damaged line, or an empty one if the record is of another log or archive."""
+    def _advance(self, number: int, end: int) -> None:
+        position = RelayPosition(number, end)
+        if self.archived is None or self.archived.position < position:
+            self.archived = End(self._log_id, position, 0)
+
+    def _recorded(self, number: int) -> _Archived:
+        """Return the archived part of a file. Write a record without a damaged line, or an empty
+        one if the record is of another log or archive."""
         if number not in self._records:
             objects = self.archive.file_folder(self._generation, number)
             record = read_record(self.folder, number)
             if record.objects != objects:  # of another archive, or of an earlier log
                 record = ArchiveRecord(objects)
             write_record(self.folder, number, record)  # without a line that a crash has cut
-            self._records[number] = record.end, record.is_sealed
+            self._records[number] = _Archived(record.end, len(record.chunks), record.is_sealed)
         return self._records[number]
 
     def _is_due(self, number: int, end: int, size: int) -> bool:
@@ -290,6 +347,24 @@ class Archiver:
                     " relay.path of its own; then remove the folder of this relay log's copy",
                 ) from None  # fmt: skip
         return ArchivedChunk(begin, end, uri)
+
+    def _remove(self, first: int) -> None:
+        """Remove what nothing needs. After a failure record the error, and wait longer each time.
+        ``first``: the number of the local log's first file."""
+        if self._clock() < self._removal_due:
+            return
+        try:
+            self._remove_purged(first)
+            self._remove_earlier()
+        except (OSError, SparkReplError) as error:
+            text = f"removing what was purged: {error}"
+            if text != self._removal_error:
+                logger.warning("the relay log's archive: %s; tried again", text)
+            self._removal_error, self._failed_at = text, time.time()
+            wait_s = min(max(2 * self._removal_wait_s, _FIRST_WAIT_S), _WAIT_MAX_S)
+            self._removal_wait_s, self._removal_due = wait_s, self._clock() + wait_s
+        else:
+            self._removal_error, self._removal_wait_s = "", 0.0
 
     def _remove_purged(self, first: int) -> None:
         """Remove the files that were purged locally from the archive. ``first``: the number of the

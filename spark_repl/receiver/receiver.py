@@ -214,6 +214,9 @@ class Receiver:
 
     def _session(self, source: Source) -> None:
         """Run one connection until it is lost (SourceLostError), refused, or stopped."""
+        self._await_archive()
+        if self.stopping:
+            return
         connection = DumpConnection(source)
         try:
             server = connection.server()
@@ -236,6 +239,24 @@ class Receiver:
             connection.end_dump()
         finally:
             connection.close()
+
+    def _await_archive(self) -> None:
+        """With ``relay.archive_before_ack``, wait until the archive has what was received: for a
+        semi-synchronous source the request for a dump acknowledges what precedes it."""
+        if not (self.source.semi_sync and self._archives_first and self.writer.log_id):
+            return
+        position, reported = RelayPosition(self.writer.number, self.writer.whole), -_TICK_S
+        while not self.stopping and not self._has_archived(position):
+            assert self._archiver is not None
+            self._archiver.hurry(position)
+            if time.monotonic() - reported >= _TICK_S:
+                reported = time.monotonic()
+                self.report.write("CONNECTING", self.writer, "waiting for relay.archive")
+            self._stop.wait(_ARCHIVE_POLL_S)
+
+    @property
+    def _archives_first(self) -> bool:
+        return self._archiver is not None and self.config.relay.archive_before_ack
 
     def _check(self, connection: DumpConnection, server: Server) -> GtidSet:
         """Return what counts as received. Raise SourceError, SourceLostError."""
@@ -303,6 +324,8 @@ class Receiver:
                 last_tick = now
                 self.report.heartbeats(intake)
                 self.report.write("ON", self.writer)
+                if self._archiver is not None and self._archiver.is_fragmented(self.writer.number):
+                    self.writer.ends_file = True
 
     def _patience(self) -> float:
         """Return the seconds to wait for bytes: until the next publishing is due, at most a
@@ -347,7 +370,7 @@ class Receiver:
         if not intake.ack:
             return
         answer = acknowledgement(self.writer.source_file, self.writer.source_position)
-        if self._archiver is not None and self.config.relay.archive_before_ack:
+        if self._archiver is not None and self._archives_first:
             position = RelayPosition(self.writer.number, self.writer.whole)
             self._unacknowledged.append((position, answer))
             self._archiver.hurry(position)
@@ -364,8 +387,7 @@ class Receiver:
             connection.send(answer)
 
     def _has_archived(self, position: RelayPosition) -> bool:
-        end = self._archiver.archived if self._archiver is not None else None
-        return end is not None and end.log_id == self.writer.log_id and end.position >= position
+        return self._archiver is not None and self._archiver.has(self.writer.log_id, position)
 
     def _is_full(self, intake: Intake) -> bool:
         """Return whether the log's space limit is reached; checked only after enough was

@@ -86,15 +86,16 @@ def writing(folder: Path) -> Iterator[None]:
         yield
 
 
-def recover(folder: Path) -> Recovered | None:
-    """Repair the folder; return None if it has no log yet.
+def recover(folder: Path, *, restoring: bool = False) -> Recovered | None:
+    """Repair the folder; return None if it has no log yet. Remove a log that is not restored
+    completely, unless the caller is ``restoring`` it.
 
     The caller holds the writer's lock. An applier may be purging at the same time: one waits for
     the other. Raise LogError for damage before the published end, which cutting would hide.
     """
     with locked(folder):
         remove_dead_parts(folder)
-        if (folder / RESTORING).exists():
+        if not restoring and (folder / RESTORING).exists():
             remove_log(folder)
         end = known_end(folder)
         files = _list(folder, end)
@@ -235,7 +236,7 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
 def _whole(path: Path, buf: np.ndarray, published: int) -> int:
     """Return the number of bytes before the first wrong checksum. Raise LogError for damage of
     published bytes: readers have them."""
-    bad = int(verify_events(buf, MAGIC_LENGTH, buf.size)) if _all_checked(buf) else -1
+    bad = int(verify_events(buf, MAGIC_LENGTH, buf.size)) if has_checksums(buf) else -1
     if bad < 0:
         return int(buf.size)
     length = int.from_bytes(buf[bad + 9 : bad + 13].tobytes(), "little")
@@ -248,8 +249,8 @@ def _whole(path: Path, buf: np.ndarray, published: int) -> int:
     return bad
 
 
-def _all_checked(buf: np.ndarray) -> bool:
-    """Return whether every FORMAT_DESCRIPTION of the file declares CRC32."""
+def has_checksums(buf: np.ndarray) -> bool:
+    """Return whether every FORMAT_DESCRIPTION of a file declares CRC32."""
     controls, _ = _controls(buf, buf.size)
     kinds, ends = buf[controls[:, 0] + 4], controls.sum(axis=1)
     return bool((buf[ends[kinds == EventType.FORMAT_DESCRIPTION] - 5] == 1).all())

@@ -76,6 +76,8 @@ class RelayWriter:
         self.transactions = self.published_transactions = 0
         self.source_file, self.source_position = "", 4
         self.lost: RelayPosition | None = None
+        self.ends_file = False
+        """whether the next whole transaction ends the file, whatever its size"""
         self._received = GtidSet()
         self._news: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         # The last FORMAT_DESCRIPTION and file of the source in the log.
@@ -184,7 +186,9 @@ class RelayWriter:
         while len(ends):
             room = self.limits.file_bytes - self.size
             last = min(int(np.searchsorted(ends - begin, room)), len(ends) - 1)
-            full = int(ends[last]) - begin >= room
+            if self.ends_file:
+                last = 0
+            full = self.ends_file or int(ends[last]) - begin >= room
             stop = int(ends[last])
             self._write(data[begin:stop])
             near = self.source_position + self.size - self.whole
@@ -244,6 +248,7 @@ class RelayWriter:
     def rotate(self) -> None:
         """End the file and begin the next; only after a whole transaction."""
         assert self.size == self.whole
+        self.ends_file = False
         if self.number == MAX_FILE_NO:
             raise LogError(f"file number {self.number} is the last", file=str(self._path))
         following = self.number + 1

@@ -2,23 +2,25 @@
 
 Below the root each log has a folder with a number of its own, its generation:
 
-    00000002/log                         the log's id, its target, and the end of its restored part
+    00000002/log                         the log's id, its target, and what was restored into it
+    00000002/target.<id>                 the id of the target's control table, if it is known
     00000002/relay.000005/000000000000   a chunk of a log file, named by its first byte
     00000002/relay.000005/sealed.<size>  the file is whole, and has that size
 
 The archiver writes each object once and never replaces one. A chunk begins where the previous one
 ends, so one listing shows which bytes of which files the archive has. The archiver writes ``log``
 before any chunk, and only if the name is free, so two logs never share a generation. A generation
-that was restored from earlier ones of its target replaces them after it has all that was restored.
+that was restored from an earlier one replaces that one after it has all that was restored.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from .. import formats
 from ..errors import LogError
@@ -27,9 +29,14 @@ from ..runtime.stores import put_durably, store_of
 from .archived_ranges import ArchivedChunk, chunk_uri
 from .file_list import file_name
 
-_LOG = "log"
+logger = logging.getLogger(__name__)
+
+_LOG, _TARGET = "log", "target."
 _FORMAT = 1
-_NAME = re.compile(r"(\d{8})/(?:(log)|relay\.(\d{6,})/(?:(\d{12,})|sealed\.(\d+)))")
+_NAME = re.compile(
+    r"(?P<generation>\d{8})/(?:(?P<log>log)|target\.(?P<target_id>[^/]+)"
+    r"|relay\.(?P<number>\d{6,})/(?:(?P<begin>\d{12,})|sealed\.(?P<size>\d+)))"
+)
 _GENERATIONS_MAX = 99_999_999
 
 
@@ -59,6 +66,8 @@ class ArchivedLog:
     """the newest files, without a gap; all but the last are sealed"""
     numbers: tuple[int, ...]
     """ascending; all files of which the archive has any object"""
+    target_ids: frozenset[str] = frozenset()
+    """the id of the target's control table; empty if no receiver of the log knew it"""
 
     @property
     def end(self) -> RelayPosition:
@@ -76,6 +85,8 @@ class LogNote:
     restored_to: tuple[int, int] | None = None
     """file number and size up to which an earlier generation was restored into this log; None: the
     log was begun at the source"""
+    restored_from: int | None = None
+    """the generation that was restored as a whole; None: none, or only a part of one"""
 
     def covered_by(self, log: ArchivedLog) -> bool:
         """Return whether the archive has all that was restored into this log."""
@@ -98,7 +109,7 @@ class RelayArchive:
 
     def logs(self) -> list[ArchivedLog]:
         """Return all generations, ascending, by one listing. Raise OSError, TargetError."""
-        begun = set[int]()
+        begun, targets = set[int](), defaultdict[int, set[str]](set)
         sizes = defaultdict[int, defaultdict[int, dict[int, int]]](
             lambda: defaultdict(dict[int, int])
         )
@@ -106,18 +117,21 @@ class RelayArchive:
         for name, stored in store_of(self.root).walk(self.root):
             if (match := _NAME.fullmatch(name)) is None:
                 continue
-            generation = int(match[1])
+            generation = int(match["generation"])
             files = sizes[generation]
-            if match[2]:
+            if match["log"]:
                 begun.add(generation)
-            elif match[4]:
-                files[int(match[3])][int(match[4])] = stored.size
+            elif match["target_id"]:
+                targets[generation].add(match["target_id"])
+            elif match["begin"]:
+                files[int(match["number"])][int(match["begin"])] = stored.size
             else:
-                sealed[generation, int(match[3])] = int(match[5])
+                sealed[generation, int(match["number"])] = int(match["size"])
         return [
             ArchivedLog(
                 generation, generation in begun, self._files(generation, files, sealed),
                 tuple(sorted({*files, *(n for of, n in sealed if of == generation)})),
+                frozenset(targets[generation]),
             )
             for generation, files in sorted(sizes.items())
         ]  # fmt: skip
@@ -139,6 +153,26 @@ class RelayArchive:
                 run.append(ArchivedFile(number, tuple(chunks), is_sealed))
         return tuple(reversed(run))
 
+    def logs_of(self, target: str, target_id: str = "") -> list[tuple[ArchivedLog, LogNote]]:
+        """Return the logs of a target with their notes, ascending. ``target_id``: the id of its
+        control table; "": it has none yet. A log without a recorded id counts by its path only.
+        Leave out a log whose note is damaged, with a warning. Raise OSError, TargetError,
+        FormatError."""
+        logs = list[tuple[ArchivedLog, LogNote]]()
+        for log in self.logs():
+            if not log.has_begun or (log.target_ids and target_id not in log.target_ids):
+                continue
+            try:
+                note = self.note(log.generation)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            except LogError as error:
+                logger.warning("%s", error)
+                continue
+            if note.target == target:
+                logs.append((log, note))
+        return logs
+
     def note(self, generation: int) -> LogNote:
         """Return a generation's ``log``. Raise FileNotFoundError, FormatError, LogError."""
         path = f"{self.folder(generation)}/{_LOG}"
@@ -147,8 +181,9 @@ class RelayArchive:
             fields = json.loads(formats.unstamp(text, _FORMAT, "this archive of a relay log", path))
             restored = fields["restored_to"]
             return LogNote(
-                fields["log_id"], fields["target"], None if restored is None else tuple(restored)
-            )
+                fields["log_id"], fields["target"], None if restored is None else tuple(restored),
+                fields.get("restored_from"),
+            )  # fmt: skip
         except (ValueError, LookupError, TypeError) as error:
             raise LogError(
                 "the archive's note of a relay log is damaged", file=path,
@@ -161,14 +196,11 @@ class RelayArchive:
         names = store_of(self.root).names(self.root)
         taken = sorted(int(name) for name in names if re.fullmatch(r"\d{8}", name))
         for generation in reversed(taken):
-            with suppress(FileNotFoundError):  # a generation that was removed
+            with suppress(FileNotFoundError, LogError):  # a generation that was removed, or damaged
                 existing = self.note(generation)
                 if (existing.log_id, existing.target) == (note.log_id, note.target):
                     return generation
-        text = json.dumps(
-            {"log_id": note.log_id, "target": note.target, "restored_to": note.restored_to}
-        )
-        content = formats.stamp(text, _FORMAT).encode()
+        content = formats.stamp(json.dumps(asdict(note)), _FORMAT).encode()
         for generation in range(max(taken, default=0) + 1, _GENERATIONS_MAX):
             with suppress(FileExistsError):
                 put_durably(f"{self.folder(generation)}/{_LOG}", content)
@@ -180,12 +212,15 @@ class RelayArchive:
         path = f"{self.folder(generation)}/{_LOG}"
         return store_of(path).exists(path)
 
-    def forget(self, target: str) -> None:
+    def record_target(self, generation: int, target_id: str) -> None:
+        """Record the id of the control table of a log's target. Raise OSError, TargetError."""
+        with suppress(FileExistsError):
+            put_durably(f"{self.folder(generation)}/{_TARGET}{target_id}", b"target\n")
+
+    def forget(self, target: str, target_id: str = "") -> None:
         """Remove all generations of a target. Raise OSError, TargetError."""
-        for log in self.logs():
-            with suppress(FileNotFoundError):
-                if self.note(log.generation).target == target:
-                    self.remove_log(log.generation)
+        for log, _ in self.logs_of(target, target_id):
+            self.remove_log(log.generation)
 
     def seal(self, generation: int, number: int, size: int) -> None:
         """Record that the archive has a whole log file. Raise OSError, TargetError."""

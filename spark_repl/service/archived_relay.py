@@ -3,7 +3,6 @@ start."""
 
 from __future__ import annotations
 
-import errno
 import logging
 import random
 from collections.abc import Callable
@@ -11,21 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config.relative_paths import OFF
-from ..control.records.channels import layout_of
+from ..control.records.channels import control_of, layout_of
 from ..control.table.layout import Layout, encode
-from ..errors import LogError
+from ..errors import ArchiveUnreadableError, LogError, Stopped
 from ..receiver.archiver import Archiver
-from ..receiver.restored_log import Place, restore
+from ..receiver.restored_log import Needed, restore
 from ..relay.archive import RelayArchive
 from ..runtime.target_uri import canonical, is_remote
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..gtid import GtidSet
 
 logger = logging.getLogger(__name__)
 
-_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _FIRST_WAIT_S, _WAIT_MAX_S = 0.5, 60.0
 
 
@@ -46,49 +43,70 @@ def archiver_of(config: Config, archive: RelayArchive) -> Archiver:
     """Return the archiver of a configuration's relay log."""
     relay = config.relay
     return Archiver(
-        Path(relay.path), archive, _target(config), chunk_bytes=relay.archive_bytes,
-        after_s=relay.archive_after_s,
+        Path(relay.path), archive, target_of(config), target_id=_target_id(config),
+        chunk_bytes=relay.archive_bytes, after_s=relay.archive_after_s,
     )  # fmt: skip
 
 
-def forget_archived(config: Config) -> None:
-    """Remove what is archived of the relay logs of a configuration's target, because all tables are
-    copied again: a start must not restore a log from before that copy. Raise OSError,
+def archived_folders(config: Config) -> tuple[str, ...]:
+    """Return the folders of the archived relay logs of a configuration's target. Raise OSError,
     TargetError."""
+    if (archive := archive_of(config)) is None:
+        return ()
+    logs = archive.logs_of(target_of(config), _target_id(config))
+    return tuple(archive.folder(log.generation) for log, _ in logs)
+
+
+def forget_archived(config: Config) -> None:
+    """Remove what is archived of the relay logs of a configuration's target, because all tables
+    begin again: a start must not restore a log from before. Raise OSError, TargetError."""
     if (archive := archive_of(config)) is not None:
-        archive.forget(_target(config))
+        archive.forget(target_of(config), _target_id(config))
 
 
 def restore_lost(
-    config: Config,
-    archive: RelayArchive,
-    executed: GtidSet | None,
-    place: Place | None,
-    wait: Callable[[float], bool],
-) -> None:
-    """Restore the relay log if it is lost and the target needs archived transactions.
+    config: Config, archive: RelayArchive, needed: Needed, wait: Callable[[float], bool]
+) -> bool:
+    """Restore the relay log if it is lost and the target needs archived transactions. Return False
+    if the receiver is stopped meanwhile: then it must not begin a new log.
 
     The source may have purged transactions that the archive has. So retry while the store does not
-    answer, until ``wait`` (seconds) returns True. ``executed``, ``place``: as ``restore``. Raise
+    answer. ``wait``: waits for some seconds, and returns whether the receiver is stopped. Raise
     TargetError if the store refuses, LogError for the folder.
     """
+    folder, target, target_id = Path(config.relay.path), target_of(config), _target_id(config)
     wait_s = _FIRST_WAIT_S
     while True:
         try:
-            restore(Path(config.relay.path), archive, _target(config), executed, place)
-        except OSError as error:
-            if error.errno in _OF_DISK:
-                raise LogError(
-                    f"can't restore the relay log: {error.strerror}", file=config.relay.path,
-                    hint="make room, or give it the right to write, then start the receiver again",
-                ) from error  # fmt: skip
+            restore(
+                folder, archive, target, needed, target_id=target_id,
+                is_stopping=lambda: wait(0.0),
+            )  # fmt: skip
+        except Stopped:
+            return False
+        except ArchiveUnreadableError as error:
             logger.warning("the relay log's archive can't be read: %s; tried again", error)
+        except OSError as error:
+            raise LogError(
+                f"can't restore the relay log into relay.path: {error.strerror or error}",
+                file=str(error.filename or folder),
+                hint="make room, or give it the right to write, then start the receiver again",
+            ) from error
         else:
-            return
+            return True
         if wait(wait_s * random.uniform(0.5, 1.0)):
-            return
+            return False
         wait_s = min(2 * wait_s, _WAIT_MAX_S)
 
 
-def _target(config: Config) -> str:
+def target_of(config: Config) -> str:
+    """Return the name under which the archive has a configuration's target."""
     return Layout.of(config.target).target
+
+
+def _target_id(config: Config) -> str:
+    """Return the id of the control table of a target on a disk, which tells apart targets of one
+    path on several machines; "" for a URI, which names one target."""
+    if is_remote(target_of(config)):
+        return ""
+    return control_of(config).table_id()

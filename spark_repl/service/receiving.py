@@ -30,6 +30,7 @@ from ..control.records.operator_decisions import skipped
 from ..errors import SparkReplError
 from ..gtid import GtidSet
 from ..receiver.receiver import Receiver
+from ..receiver.restored_log import Needed
 from ..relay.source_places import SourcePlace
 from ..runtime.threads import OF_CHANNEL, channel_here, thread
 from ..source.connection import present_gtids
@@ -86,11 +87,10 @@ def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[
         archiver=archiver_of(config, archive) if archive else None,
     )
     at_signals(receiver.stop)
-    if archive and not from_end:
-        executed = (begin or GtidSet()) if by_gtid else None
-        restore_lost(config, archive, executed, place, receiver.wait)
     began = time.perf_counter()
-    receiver.run()
+    needed = Needed((begin or GtidSet()) if by_gtid else None, place)
+    if not archive or from_end or restore_lost(config, archive, needed, receiver.wait):
+        receiver.run()
     return {
         "transactions": receiver.writer.transactions,
         "seconds": round(time.perf_counter() - began, 3),

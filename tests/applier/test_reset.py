@@ -23,6 +23,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import TargetError
+from spark_repl.relay.archive import LogNote, RelayArchive
 from spark_repl.service.channel_run import is_new
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import applier, cuts, last_shown, put, rows, run, stopped
@@ -65,6 +66,23 @@ def test_reset_all_lists_and_removes_every_file(
     assert last_shown(target) == {"t.a": X, "t.b": X}
     paths = {at.path for at in cuts(target)[-1].tables.values()}
     assert paths == {"t/a@2", "t/b@2"}, "no path is given again"
+
+
+def test_all_removes_the_archived_relay_logs(
+    target: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found: they stayed, and a start without a relay log restored them. Other targets' stay."""
+    archive = RelayArchive(str(tmp_path / "archive" / "default"))
+    own = archive.folder(archive.begin(LogNote("a" * 32, str(target))))
+    other = archive.folder(archive.begin(LogNote("b" * 32, "/other")))
+    file.write_text(
+        file.read_text().replace("[relay]", f'[relay]\narchive = "{tmp_path / "archive"}"')
+    )
+    assert reset(file, "--all", "--dry-run") == 0
+    assert f"archived relay log {own}" in capsys.readouterr().err and Path(own).exists()
+    assert reset(file, "--all") == 0
+    assert own in json.loads(capsys.readouterr().out.splitlines()[-1])["folders"]
+    assert not Path(own).exists() and Path(other).exists()
 
 
 def test_reset_all_ends_after_a_kill(log: LogWriter, target: Path, file: Path) -> None:

@@ -4,6 +4,7 @@ purged what was archived."""
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +80,48 @@ def test_a_lost_disk_of_a_driver(make_server: MakeServer, tmp_path: Path) -> Non
         relay__segment_size_bytes=100_000, target__state_path=str(tmp_path / "state"),
     )  # fmt: skip
     _check_lost_disk(server, config, tmp_path)
+
+
+def test_a_reconnection_acknowledges_nothing_that_is_not_archived(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    """A semi-synchronous source takes the request for a dump as an acknowledgement of what precedes
+    it. Found: a client saw a commit that only the receiver's disk had."""
+    server = make_server()
+    server.query(
+        "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
+        "SET GLOBAL rpl_semi_sync_source_enabled = 1",
+        "SET GLOBAL rpl_semi_sync_source_timeout = 600000",
+    )
+    archive, aside = tmp_path / "archive", tmp_path / "aside"
+    config = config_for(
+        server, tmp_path, semi_sync=True, auto_position=False, relay__archive=str(archive),
+        relay__archive_before_ack=True,
+    )  # fmt: skip
+    receiver = Process(config, tmp_path)
+    receiver.start()
+    server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY)")
+    before = read_end(config.relay.path)
+    assert before is not None
+    archive.rename(aside)
+    archive.write_text("a file, where a folder has to be")
+    client = threading.Thread(target=server.query, args=("INSERT INTO t.a VALUES (1)",))
+    client.start()
+    wait_until(lambda: (read_end(config.relay.path) or before).position > before.position)
+    receiver.kill()
+    receiver = Process(config, tmp_path)
+    receiver.start()
+    wait_until(
+        lambda: (
+            (read_report(config.relay.path) or {})["SERVICE_DOING"] == "waiting for relay.archive"
+        )
+    )
+    assert client.is_alive()
+    archive.unlink()
+    aside.rename(archive)
+    client.join(60)
+    assert not client.is_alive()
+    receiver.kill()
 
 
 @pytest.mark.soak

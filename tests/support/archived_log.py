@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from spark_repl.crash_points import listening
 from spark_repl.receiver.archiver import Archiver
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.archive import RelayArchive
@@ -47,11 +49,34 @@ def archiver(
     archive: RelayArchive,
     *,
     target: str = TARGET,
+    target_id: str = "",
     chunk_bytes: int = 300,
     after_s: float = 0.0,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Archiver:
-    return Archiver(folder, archive, target, chunk_bytes=chunk_bytes, after_s=after_s, clock=clock)
+    return Archiver(
+        folder, archive, target, target_id=target_id, chunk_bytes=chunk_bytes, after_s=after_s,
+        clock=clock,
+    )  # fmt: skip
+
+
+class KilledError(BaseException):
+    """Ends the work of a process at a crash point, as a kill does."""
+
+
+@contextmanager
+def killed_after(point: str, count: int) -> Iterator[None]:
+    """Raise KilledError in the block when the point is reached more than ``count`` times."""
+    reached = 0
+
+    def kill(name: str) -> None:
+        nonlocal reached
+        reached += name == point
+        if reached > count:
+            raise KilledError
+
+    with listening(kill):
+        yield
 
 
 def received(folder: Path, files: Sequence[Path]) -> None:

@@ -62,6 +62,13 @@ class ControlRows:
         damaged."""
         return newest_version(self.path) >= 0
 
+    def table_id(self) -> str:
+        """Return the id that the control table has got when it was created; "" if there is none
+        yet. Raise OSError, and TargetError if its log is damaged."""
+        with storage.named(self.path):
+            log = ControlLog.newest(self.path)
+        return str(log.state.metadata["id"]) if log is not None else ""
+
     def _open(self) -> ControlLog:
         """Return the newest version of the log. Raise OSError, and TargetError if there is no
         control table, or its log is damaged."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from spark_repl.crash_points import listening
 from spark_repl.errors import LogError
+from spark_repl.position import RelayPosition
 from spark_repl.receiver.archiver import Archiver
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import clear, purge
@@ -21,48 +22,29 @@ from spark_repl.relay.published_end import End, read_end
 from spark_repl.runtime.stores import store_of
 from tests.support.archived_log import (
     TARGET,
+    KilledError,
     archived,
     archiver,
     contents,
-    new_archive,
+    killed_after,
     opened,
     received,
     recorded,
-    write_source,
 )
 from tests.support.dropping_proxy import Dropped, dropping_proxy
 from tests.support.dump_stream import dump, feed, packets
 from tests.support.stores import SERVERS
 
-
-class _KilledError(BaseException):
-    pass
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return write_source(tmp_path_factory.mktemp("source"))
-
-
-@pytest.fixture
-def relay(source: list[Path], tmp_path: Path) -> Path:
-    """A receiver's log of several files."""
-    received(tmp_path / "relay", source)
-    return tmp_path / "relay"
-
-
-@pytest.fixture
-def archive() -> RelayArchive:
-    return new_archive()
+CHUNK = "relay_archived"
 
 
 def _names(archive: RelayArchive) -> list[str]:
     return sorted(name for name, _ in store_of(archive.root).walk(archive.root))
 
 
-def test_the_archive_has_the_published_bytes(relay: Path, archive: RelayArchive) -> None:
-    archiver(relay, archive).turn()
-    assert archived(archive, 1) == recorded(relay) == contents(relay)
+def test_the_archive_has_the_published_bytes(log_copy: Path, archive: RelayArchive) -> None:
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
     log, *others = archive.logs()
     assert not others and len(log.files) > 3
     assert [file.is_sealed for file in log.files] == [True] * (len(log.files) - 1) + [False]
@@ -70,19 +52,19 @@ def test_the_archive_has_the_published_bytes(relay: Path, archive: RelayArchive)
     assert archive.note(1).target == TARGET
 
 
-def test_a_second_turn_writes_nothing(relay: Path, archive: RelayArchive) -> None:
-    one = archiver(relay, archive)
+def test_a_second_turn_writes_nothing(log_copy: Path, archive: RelayArchive) -> None:
+    one = archiver(log_copy, archive)
     one.turn()
     before = _names(archive)
     one.turn()
-    archiver(relay, archive).turn()
+    archiver(log_copy, archive).turn()
     assert _names(archive) == before
 
 
 def test_unpublished_bytes_are_not_archived(
-    source: list[Path], tmp_path: Path, archive: RelayArchive
+    source_files: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
-    folder, stream = tmp_path / "relay", packets(list(dump(source)))
+    folder, stream = tmp_path / "relay", packets(list(dump(source_files)))
     one = archiver(folder, archive)
     with opened(folder) as writer:
         intake = Intake(writer)
@@ -101,172 +83,187 @@ def test_unpublished_bytes_are_not_archived(
     assert archived(archive, 1) == contents(folder)
 
 
-def test_a_chunk_of_an_open_file_waits_for_size_or_age(relay: Path, archive: RelayArchive) -> None:
+def test_a_chunk_of_an_open_file_waits_for_size_or_age(
+    log_copy: Path, archive: RelayArchive
+) -> None:
     now = 0.0
-    last = sorted(contents(relay))[-1]
-    number, size = int(last[-6:]), len(contents(relay)[last])
-    one = archiver(relay, archive, chunk_bytes=1 << 20, after_s=10, clock=lambda: now)
+    last = sorted(contents(log_copy))[-1]
+    number, size = int(last[-6:]), len(contents(log_copy)[last])
+    one = archiver(log_copy, archive, chunk_bytes=1 << 20, after_s=10, clock=lambda: now)
     one.turn()
-    assert archived_chunks(relay, number - 1) and not archived_chunks(relay, number)
+    assert archived_chunks(log_copy, number - 1) and not archived_chunks(log_copy, number)
     now = 9.9
     one.turn()
-    assert not archived_chunks(relay, number)
+    assert not archived_chunks(log_copy, number)
     now = 10.0
     one.turn()
-    assert [chunk.end for chunk in archived_chunks(relay, number)] == [size]
+    assert [chunk.end for chunk in archived_chunks(log_copy, number)] == [size]
 
 
-def test_a_wanted_position_is_archived_at_once(relay: Path, archive: RelayArchive) -> None:
-    one = archiver(relay, archive, chunk_bytes=1 << 20, after_s=10)
-    end = read_end(relay)
+def test_a_wanted_position_is_archived_at_once(log_copy: Path, archive: RelayArchive) -> None:
+    one = archiver(log_copy, archive, chunk_bytes=1 << 20, after_s=10)
+    end = read_end(log_copy)
     assert end is not None
     one.hurry(end.position)
     one.turn()
     assert one.archived is not None and one.archived.position == end.position
 
 
-def test_a_kill_between_object_and_record(relay: Path, archive: RelayArchive) -> None:
+def test_a_kill_between_object_and_record(log_copy: Path, archive: RelayArchive) -> None:
     """At each chunk: the next archiver finds the object and records it."""
     rng, kills = random.Random(3), 0
     for _ in range(200):
         try:
-            with listening(_after(1)):
-                archiver(relay, archive, chunk_bytes=rng.randrange(50, 900)).turn()
+            with killed_after(CHUNK, 1):
+                archiver(log_copy, archive, chunk_bytes=rng.randrange(50, 900)).turn()
             break
-        except _KilledError:
+        except KilledError:
             kills += 1
             assert len(_names(archive)) > sum(
-                len(archived_chunks(relay, number)) for number in range(1, 20)
+                len(archived_chunks(log_copy, number)) for number in range(1, 20)
             )
     assert kills > 5
-    assert archived(archive, 1) == recorded(relay) == contents(relay)
+    assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
 
 
-def _after(chunks: int) -> Callable[[str], None]:
-    """Return a listener that kills after so many chunks, before the next one's record."""
-    reached = 0
-
-    def kill(point: str) -> None:
-        nonlocal reached
-        reached += point == "relay_archived"
-        if reached > chunks:
-            raise _KilledError
-
-    return kill
-
-
-def test_lost_records_are_written_again(relay: Path, archive: RelayArchive) -> None:
-    archiver(relay, archive).turn()
+def test_lost_records_are_written_again(log_copy: Path, archive: RelayArchive) -> None:
+    archiver(log_copy, archive).turn()
     before = _names(archive)
-    for path in relay.glob("*.archived"):
+    for path in log_copy.glob("*.archived"):
         path.write_bytes(path.read_bytes()[: random.Random(path.name).randrange(200)])
-    archiver(relay, archive, chunk_bytes=5000).turn()
-    assert recorded(relay) == contents(relay)
+    archiver(log_copy, archive, chunk_bytes=5000).turn()
+    assert recorded(log_copy) == contents(log_copy)
     assert _names(archive) == before
 
 
-def test_a_purge_removes_what_is_archived(relay: Path, archive: RelayArchive) -> None:
-    one = archiver(relay, archive)
+def test_a_purge_removes_what_is_archived(log_copy: Path, archive: RelayArchive) -> None:
+    one = archiver(log_copy, archive)
     one.turn()
-    gone = purge(relay, 4).files
+    gone = purge(log_copy, 4).files
     assert gone
     one.turn()
-    assert archived(archive, 1) == recorded(relay) == contents(relay)
+    assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
     assert not any(name in path for path in _names(archive) for name in gone)
-    purge(relay, 5)
-    archiver(relay, archive).turn()
-    assert archived(archive, 1) == contents(relay)
-    assert len([*relay.glob("*.archived")]) == len(contents(relay))
+    purge(log_copy, 5)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == contents(log_copy)
+    assert len([*log_copy.glob("*.archived")]) == len(contents(log_copy))
 
 
-def test_files_that_were_purged_without_a_record(relay: Path, archive: RelayArchive) -> None:
-    archiver(relay, archive).turn()
-    record_path(relay, 1).unlink()
-    purge(relay, 3)
-    archiver(relay, archive).turn()
-    assert archived(archive, 1) == contents(relay)
+def test_files_that_were_purged_without_a_record(log_copy: Path, archive: RelayArchive) -> None:
+    archiver(log_copy, archive).turn()
+    record_path(log_copy, 1).unlink()
+    purge(log_copy, 3)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == contents(log_copy)
     assert not any("relay.000001" in name for name in _names(archive))
 
 
-def test_a_file_that_was_purged_before_it_was_archived(relay: Path, archive: RelayArchive) -> None:
-    with listening(_after(2)), pytest.raises(_KilledError):
-        archiver(relay, archive).turn()
-    purge(relay, 3)
-    archiver(relay, archive).turn()
-    assert archived(archive, 1) == contents(relay)
+def test_a_file_that_was_purged_before_it_was_archived(
+    log_copy: Path, archive: RelayArchive
+) -> None:
+    with killed_after(CHUNK, 2), pytest.raises(KilledError):
+        archiver(log_copy, archive).turn()
+    purge(log_copy, 3)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == contents(log_copy)
 
 
-def test_a_cleared_log_leaves_no_record(relay: Path, archive: RelayArchive) -> None:
-    archiver(relay, archive).turn()
-    clear(relay)
-    assert not [*relay.glob("*.archived")]
+def test_a_cleared_log_leaves_no_record(log_copy: Path, archive: RelayArchive) -> None:
+    archiver(log_copy, archive).turn()
+    clear(log_copy)
+    assert not [*log_copy.glob("*.archived")]
 
 
-def received_as_restored(folder: Path, source: list[Path]) -> End:
-    """Receive a log with the note of one that was restored from an archive."""
-    received(folder, source)
+def received_as_restored(folder: Path, source_files: list[Path]) -> End:
+    """Receive a log with the note of one that was restored from the archive's first log."""
+    received(folder, source_files)
     end = read_end(folder)
     assert end is not None
     (folder / "relay.restored").write_text(
         f'{{"log_id": "{end.log_id}", "file": {end.position.file_no},'
-        f' "size": {end.position.offset}}}'
+        f' "size": {end.position.offset}, "generation": 1}}'
     )
     return end
 
 
 def test_a_new_log_leaves_the_earlier_one(
-    relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
+    log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
     """Another receiver of the target may still write it, for example on a standby host."""
-    archiver(relay, archive).turn()
+    archiver(log_copy, archive).turn()
     standby = tmp_path / "standby"
-    received(standby, source)
+    received(standby, source_files)
     archiver(standby, archive).turn()
-    archiver(relay, archive).turn()
-    assert archived(archive, 1) == contents(relay)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == contents(log_copy)
     assert archived(archive, 2) == contents(standby)
 
 
 def test_a_log_is_not_archived_for_a_target_that_it_is_not_of(
-    relay: Path, archive: RelayArchive
+    log_copy: Path, archive: RelayArchive
 ) -> None:
     """Found: after a move of the target no start restored the log."""
-    archiver(relay, archive).turn()
-    archiver(relay, archive, target="memory://bank/moved").turn()
+    archiver(log_copy, archive).turn()
+    archiver(log_copy, archive, target="memory://bank/moved").turn()
     assert archive.note(2).target == "memory://bank/moved"
-    assert archived(archive, 2) == contents(relay)
+    assert archived(archive, 2) == contents(log_copy)
+
+
+def test_targets_of_one_path_on_two_machines_do_not_mix(
+    log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
+) -> None:
+    """Found: with one archive and one name of a channel, each restored and removed the other's."""
+    archiver(log_copy, archive, target_id="a").turn()
+    received(tmp_path / "other", source_files)
+    archiver(tmp_path / "other", archive, target_id="b").turn()
+    assert [log.generation for log, _ in archive.logs_of(TARGET, "a")] == [1]
+    assert [log.generation for log, _ in archive.logs_of(TARGET, "b")] == [2]
+    assert not archive.logs_of(TARGET), "a target without a control table began no log"
+    archive.forget(TARGET, "a")
+    assert [log.generation for log in archive.logs()] == [2]
+
+
+def test_a_target_that_begins_after_its_receiver_is_recorded_later(
+    log_copy: Path, archive: RelayArchive
+) -> None:
+    archiver(log_copy, archive).turn()
+    assert archive.logs_of(TARGET, "a") and archive.logs_of(TARGET)
+    archiver(log_copy, archive, target_id="a").turn()
+    assert [log.generation for log, _ in archive.logs_of(TARGET, "a")] == [1]
+    assert not archive.logs_of(TARGET, "b")
 
 
 def test_the_logs_of_a_target_are_forgotten(
-    relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
+    log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
-    archiver(relay, archive).turn()
-    received(tmp_path / "other", source)
+    archiver(log_copy, archive).turn()
+    received(tmp_path / "other", source_files)
     archiver(tmp_path / "other", archive, target="memory://bank/other").turn()
     archive.forget(TARGET)
     assert [log.generation for log in archive.logs()] == [2]
 
 
 def test_a_log_of_another_target_stays(
-    relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
+    log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
-    archiver(relay, archive).turn()
-    received(tmp_path / "other", source)
+    archiver(log_copy, archive).turn()
+    received(tmp_path / "other", source_files)
     archiver(tmp_path / "other", archive, target="memory://bank/other").turn()
-    assert archived(archive, 1) == contents(relay)
+    assert archived(archive, 1) == contents(log_copy)
     assert archived(archive, 2) == contents(tmp_path / "other")
 
 
 def test_the_earlier_log_stays_until_all_that_was_restored_is_archived(
-    relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
+    log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
-    archiver(relay, archive).turn()
+    archiver(log_copy, archive).turn()
     restored = tmp_path / "restored"
-    end = received_as_restored(restored, source)
-    last = len(archived_chunks(relay, end.position.file_no))
+    end = received_as_restored(restored, source_files)
+    last = len(archived_chunks(log_copy, end.position.file_no))
     assert last > 1
-    total = sum(len(archived_chunks(relay, number)) for number in range(1, 20))
-    with listening(_after(total - 2)), pytest.raises(_KilledError):
+    total = sum(len(archived_chunks(log_copy, number)) for number in range(1, 20))
+    with killed_after(CHUNK, total - 2), pytest.raises(KilledError):
         archiver(restored, archive).turn()
     log, following = archive.logs()
     assert log.generation == 1 and not archive.note(2).covered_by(following)
@@ -275,15 +272,15 @@ def test_the_earlier_log_stays_until_all_that_was_restored_is_archived(
 
 
 def test_a_receiver_that_slept_changes_nothing(
-    relay: Path, source: list[Path], tmp_path: Path, archive: RelayArchive
+    log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
     """It finds that its generation was replaced, counts nothing as archived there, and begins
     another one."""
-    sleeper = archiver(relay, archive)
-    with listening(_after(3)), pytest.raises(_KilledError):
+    sleeper = archiver(log_copy, archive)
+    with killed_after(CHUNK, 3), pytest.raises(KilledError):
         sleeper.turn()
     following = tmp_path / "following"
-    received_as_restored(following, source)
+    received_as_restored(following, source_files)
     archiver(following, archive).turn()
     sleeper._records.clear()
     with pytest.raises(LogError, match="another receiver of this target has replaced"):
@@ -291,7 +288,98 @@ def test_a_receiver_that_slept_changes_nothing(
     assert sleeper.archived is None
     sleeper.turn()
     assert archived(archive, 2) == contents(following)
-    assert archived(archive, 3) == contents(relay)
+    assert archived(archive, 3) == contents(log_copy)
+
+
+def test_what_was_restored_counts_as_archived(
+    log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
+) -> None:
+    """The log that was restored has it until this one does."""
+    archiver(log_copy, archive).turn()
+    end = received_as_restored(tmp_path / "restored", source_files)
+    copier = archiver(tmp_path / "restored", archive)
+    assert not copier.has(end.log_id, end.position)
+    with killed_after(CHUNK, 0), pytest.raises(KilledError):
+        copier.turn()
+    assert copier.has(end.log_id, end.position)
+    assert not copier.has("another", end.position)
+    assert not copier.has(end.log_id, RelayPosition(end.position.file_no + 1, 4))
+
+
+class _Failing(RelayArchive):
+    """An archive that fails to remove, or to write, while it is told to."""
+
+    fails_to_remove = fails_to_seal = False
+
+    def remove_file(self, generation: int, number: int) -> None:
+        if self.fails_to_remove:
+            raise OSError(5, "Input/output error")
+        super().remove_file(generation, number)
+
+    def seal(self, generation: int, number: int, size: int) -> None:
+        if self.fails_to_seal:
+            raise OSError(5, "Input/output error")
+        super().seal(generation, number, size)
+
+
+def test_a_failed_removal_delays_no_chunk(
+    log_copy: Path, archive: RelayArchive, source_files: list[Path], tmp_path: Path
+) -> None:
+    """Found: the archiver waited up to a minute after each, and archived nothing meanwhile."""
+    now, failing = 0.0, _Failing(archive.root)
+    received(tmp_path / "short", source_files[:1])
+    copier = archiver(tmp_path / "short", failing, clock=lambda: now)
+    copier.turn()
+    failing.fails_to_remove = True
+    purge(tmp_path / "short", 2)
+    received(tmp_path / "short", source_files)
+    copier.turn()
+    assert recorded(tmp_path / "short") == contents(tmp_path / "short")
+    assert copier.error == "" and "removing" in copier.columns["ARCHIVE_ERROR_MESSAGE"]
+    failing.fails_to_remove = False
+    copier.turn()
+    assert any("relay.000001/" in name for name in _names(archive)), "not due yet"
+    now = 1.0
+    copier.turn()
+    assert archived(archive, 1) == contents(tmp_path / "short")
+    assert copier.columns["ARCHIVE_ERROR_MESSAGE"] == ""
+
+
+def test_the_archived_place_never_goes_back(log_copy: Path, archive: RelayArchive) -> None:
+    """Found: each turn began again at the end of the first file, and an acknowledgement or the
+    status could see that."""
+    copier, places = archiver(log_copy, archive), list[RelayPosition]()
+    advance = copier._advance
+
+    def see(number: int, end: int) -> None:
+        advance(number, end)
+        assert copier.archived is not None
+        places.append(copier.archived.position)
+
+    copier._advance = see  # type: ignore[method-assign]
+    for _ in range(3):
+        copier.turn()
+    assert places == sorted(places) and len(places) > 10
+
+
+def test_an_acknowledgement_ends_a_long_wait_after_failures(
+    log_copy: Path, archive: RelayArchive
+) -> None:
+    copier = archiver(log_copy, archive)
+    copier.hurry(RelayPosition(1, 4))
+    begun = time.monotonic()
+    copier._back_off(60.0)
+    assert 0.4 < time.monotonic() - begun < 10
+
+
+def test_a_file_of_many_chunks_is_ended(log_copy: Path, archive: RelayArchive) -> None:
+    """A purge drops whole files, so a source with few changes would collect chunks for months."""
+    copier = archiver(log_copy, archive, chunk_bytes=1)
+    copier.turn()
+    number = max(file.number for file in archive.logs()[0].files)
+    assert not copier.is_fragmented(number)
+    copier._records[number].chunks = 10_000
+    assert copier.is_fragmented(number) and not copier.is_fragmented(number + 1)
 
 
 def test_two_receivers_never_share_a_generation(archive: RelayArchive) -> None:
@@ -301,11 +389,11 @@ def test_two_receivers_never_share_a_generation(archive: RelayArchive) -> None:
 
 
 def test_other_bytes_in_the_archive_are_an_error(
-    relay: Path, tmp_path: Path, source: list[Path], archive: RelayArchive
+    log_copy: Path, tmp_path: Path, source_files: list[Path], archive: RelayArchive
 ) -> None:
     """Two machines with copies of one folder write under one log id."""
-    copy = shutil.copytree(relay, tmp_path / "copy")
-    archiver(relay, archive).turn()
+    copy = shutil.copytree(log_copy, tmp_path / "copy")
+    archiver(log_copy, archive).turn()
     last = sorted(copy.glob("relay.00000?"))[-1]
     data = bytearray(last.read_bytes())
     data[-10] ^= 1
@@ -315,13 +403,13 @@ def test_other_bytes_in_the_archive_are_an_error(
 
 
 def test_a_disk_that_lost_archived_bytes_is_not_continued(
-    relay: Path, archive: RelayArchive
+    log_copy: Path, archive: RelayArchive
 ) -> None:
-    archiver(relay, archive).turn()
-    last = sorted(relay.glob("relay.0000[0-9][0-9]"))[-1]
+    archiver(log_copy, archive).turn()
+    last = sorted(log_copy.glob("relay.0000[0-9][0-9]"))[-1]
     os.truncate(last, last.stat().st_size - 10)
-    (relay / "relay.end").unlink()
-    with opened(relay) as writer:
+    (log_copy / "relay.end").unlink()
+    with opened(log_copy) as writer:
         assert writer.lost is not None
 
 
@@ -332,20 +420,20 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_on_each_kind_of_store(
-    server, relay: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server, log_copy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     archive = RelayArchive(f"{server.base}/{tmp_path.name}/relay")
-    archiver(relay, archive).turn()
-    assert archived(archive, 1) == recorded(relay) == contents(relay)
-    purge(relay, 3)
-    archiver(relay, archive).turn()
-    assert archived(archive, 1) == contents(relay)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
+    purge(log_copy, 3)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == contents(log_copy)
 
 
 def test_a_store_that_loses_requests_and_answers(
-    relay: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    log_copy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The thread repeats what fails, and nothing is written twice."""
     rng = random.Random(5)
@@ -361,12 +449,12 @@ def test_a_store_that_loses_requests_and_answers(
                 monkeypatch.setenv(name, value)
             proxy.drops = drops
             archive = RelayArchive(f"{server.base}/lossy/relay")
-            _until_archived(archiver(relay, archive, chunk_bytes=5000), relay)
-            assert archived(archive, 1) == recorded(relay) == contents(relay)
+            _until_archived(archiver(log_copy, archive, chunk_bytes=5000), log_copy)
+            assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
 
 
-def _until_archived(archiver: Archiver, relay: Path) -> None:
+def _until_archived(archiver: Archiver, log_copy: Path) -> None:
     for _ in range(100):
-        if archiver._attempt() and recorded(relay) == contents(relay):
+        if archiver._attempt() and recorded(log_copy) == contents(log_copy):
             return
     raise AssertionError(archiver.error)

@@ -26,18 +26,20 @@ from spark_repl.errors import (
     SparkReplError,
 )
 from spark_repl.observe.screen import _receiver
+from spark_repl.position import RelayPosition
 from spark_repl.receiver.archiver import Archiver
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.report import read_report
+from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.archive import RelayArchive
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published_end import read_end
 from spark_repl.source.dump import error_of
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.dump_stream import dump, feed, heartbeat, packets
+from tests.support.dump_stream import dump, feed, heartbeat, packets, receive
 
 A, XID = Table("a"), 16
 WIDE = Table("wide", (("id", "int"), ("v", "varchar(1000)")))
@@ -114,6 +116,12 @@ def waiting(events: Sequence[bytes]) -> bytes:
     return bytes(out)
 
 
+def receive_at(folder: Path, log: LogWriter) -> None:
+    """Receive a source's log."""
+    with RelayWriter(folder, 9) as writer:
+        receive(writer, [log.path])
+
+
 class _ArchiveWire(Wire):
     """Notes also how far the archive was at each acknowledgement."""
 
@@ -164,6 +172,27 @@ def test_without_the_archive_nothing_is_acknowledged(log: LogWriter, tmp_path: P
         receiver._receive(wire, Intake(receiver.writer, semi_sync=True))  # type: ignore[arg-type]
     assert not wire.sent and receiver.writer.transactions == len(log.spans)
     assert archiver.error and archiver.columns["ARCHIVE_ERROR_MESSAGE"] == archiver.error
+
+
+def test_a_reconnecting_receiver_first_archives_what_it_has(log: LogWriter, tmp_path: Path) -> None:
+    """A semi-synchronous source takes the request for a dump as an acknowledgement of what precedes
+    it. Found: it was sent although that was not archived."""
+    folder, place = tmp_path / "relay", tmp_path / "archive"
+    receive_at(folder, log)
+    place.write_text("a file, where a folder has to be")
+    values = {"relay": {"path": str(folder), "archive_before_ack": True}}
+    config = Config.from_mapping({**values, "source": {"semi_sync": True}})
+    looks = iter(range(20))
+    for keep_on in (lambda: next(looks, None) is not None, lambda: True):
+        archiver = Archiver(folder, RelayArchive(str(place)), "lake", chunk_bytes=99, after_s=3600)
+        receiver = Receiver(config, keep_on=keep_on, archiver=archiver)
+        with receiver.writer, archiver:
+            receiver._await_archive()
+            whole = RelayPosition(receiver.writer.number, receiver.writer.whole)
+            assert archiver.has(receiver.writer.log_id, whole) != place.is_file()
+        report = read_report(folder)
+        assert report is not None and report["SERVICE_DOING"] == "waiting for relay.archive"
+        place.unlink(missing_ok=True) if place.is_file() else None
 
 
 @pytest.mark.parametrize("seed", range(8))
