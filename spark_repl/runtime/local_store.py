@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,11 @@ from .store import StoredFile, Tag
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
 _NO_LOCKS = frozenset({errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
+
+
+_LOCK_S, _LOCK_LOOK_S = 10.0, 0.02
+"""seconds for which a writer waits for a lock, and between two attempts; no writer holds one for
+longer than it takes to read and rename a small file"""
 
 
 class LocalStore:
@@ -67,7 +73,8 @@ class LocalStore:
 
     def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
         """Replace the file under a lock (flock). A file that another writer has put there meanwhile
-        has to be locked again. The tag is a digest of the content."""
+        has to be locked again. The tag is a digest of the content. Raise TimeoutError if another
+        process, maybe a suspended one, holds the lock for ``_LOCK_S`` seconds."""
         if tag is None:
             try:
                 self.put_if_absent(path, content)
@@ -122,17 +129,39 @@ def _tag(content: bytes) -> Tag:
 @contextmanager
 def _locked(path: str) -> Iterator[BinaryIO]:
     """A context with the open file at ``path``, locked if the disk has locks. Raises
-    FileNotFoundError."""
+    FileNotFoundError, and TimeoutError if others have it for ``_LOCK_S`` seconds."""
+    until = time.monotonic() + _LOCK_S
     while True:
-        with open(path, "rb+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            except OSError as error:
-                if error.errno not in _NO_LOCKS:
-                    raise
-            if _is_at(file, path):  # else it was replaced or removed before it was locked
+        with _opened(path) as file:
+            # Else it was replaced or removed before it was locked.
+            if _is_locked(file) and _is_at(file, path):
                 yield file
                 return
+        if time.monotonic() > until:
+            text = f"other processes hold the lock of this file for {_LOCK_S:.0f} s"
+            raise TimeoutError(errno.ETIMEDOUT, text, path)
+        time.sleep(_LOCK_LOOK_S)
+
+
+def _opened(path: str) -> BinaryIO:
+    """Open a file to lock it. NFS locks only files that are open for writing. A file of another
+    user's can be open for reading only, and other disks lock it also."""
+    try:
+        return open(path, "rb+")
+    except PermissionError:
+        return open(path, "rb")
+
+
+def _is_locked(file: BinaryIO) -> bool:
+    """Lock the file if no other process has the lock. Return True also if the disk has no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
 
 
 def _is_at(file: BinaryIO, path: str) -> bool:

@@ -40,6 +40,7 @@ from .owner import Owner, give_back, open_claim, who
 from .owner_lease import LEASE_S, check_unclaimed, start_renewals
 from .pending_rows import PendingRow, PendingRows, RowTimes
 from .row_formats import (
+    FIRST,
     KNOWN_FORMAT,
     format_of,
     row_content,
@@ -95,13 +96,37 @@ class Control(ControlRows):
 
     def claim(self, *, take_over: bool = False) -> int:
         """Make this process the owner, and return the new epoch. Convert the cuts of a target that
-        an earlier version wrote, in the same commit.
+        an earlier version wrote, in the same commit. Claim again if the former owner, which still
+        runs, has committed meanwhile.
 
         Raise FencedError, naming the other owner, if that owner runs or may run. An owner on
         another host may run until ``owner_lease.wait_until_unclaimed`` has seen its lease expire.
         Raise TargetError if the target belongs to another channel.
         """
         storage.check_bucket(self.path)
+        for tries in reversed(range(_BESIDE_MOST)):
+            owner = self._newest_owner()
+            if not take_over:
+                check_unclaimed(self.path, owner[1] if owner else None)
+            try:
+                me = self._claim_after(owner, again=tries < _BESIDE_MOST - 1)
+                break
+            except (FencedError, ConcurrentChangeError) as error:
+                now = self.owner()
+                if tries and now == owner:
+                    logger.info("others have committed meanwhile, claiming again%s", who(now))
+                elif isinstance(error, FencedError):
+                    raise beaten(error, self.path, now, self.channel) from error
+                else:
+                    raise
+        remover = Remover(self.check_owner)
+        forget_lost(self.path, remover)  # Spark and delta-rs open no table with such a checkpoint
+        self._renew_lease(me)
+        return self.epoch
+
+    def _newest_owner(self) -> tuple[int, Owner] | None:
+        """Read the newest version, and return its owner. Raise TargetError if the target belongs to
+        another channel."""
         seen = self._seen = ControlLog.newest(self.path) or self._create()
         self._read = self._snapshot_of(seen)
         # Each commit since the last pruning is a file: a start is no reason to prune.
@@ -110,23 +135,20 @@ class Control(ControlRows):
         recorded = owner[1].channel if owner else ""
         if self.channel and recorded not in ("", self.channel):
             raise other_channel(self.path, recorded, self.channel)
-        if not take_over:
-            check_unclaimed(self.path, owner[1] if owner else None)
         self.channel = self.channel or recorded
+        return owner
+
+    def _claim_after(self, owner: tuple[int, Owner] | None, *, again: bool) -> Owner:
+        """Commit the claim of this process as the successor of ``owner``, and return the row.
+        ``again``: the owner has committed since the last attempt began. Raise as ``write``."""
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.after(owner[0] if owner else 0)
         self._times.follow(self.snapshot())
         self._owned_at = None
-        try:
-            with open_claim(claim := self._fence.claim):
-                me = Owner.me(self.channel, claim, self.lease_s)
-                self._write_owner(json.dumps(asdict(me)))
-        except FencedError as error:
-            raise beaten(error, self.path, self.owner(), self.channel) from error
-        remover = Remover(self.check_owner)
-        forget_lost(self.path, remover)  # Spark and delta-rs open no table with such a checkpoint
-        self._renew_lease(me)
-        return self.epoch
+        with open_claim(claim := self._fence.claim):
+            me = Owner.me(self.channel, claim, self.lease_s)
+            self._write_owner(json.dumps(asdict(me)), first=again)
+        return me
 
     def _create(self) -> ControlLog:
         storage.check_conditions(self.path)
@@ -149,12 +171,19 @@ class Control(ControlRows):
                 self, start_renewals(ControlRows(self.path), self.epoch, me, taken)
             )
 
-    def _write_owner(self, detail: str) -> None:
-        """Write the owner's row. Raise as ``write``."""
+    def _write_owner(self, detail: str, *, first: bool) -> None:
+        """Write the owner's row, and convert earlier cuts in the same commit. ``first``: commit the
+        row also before that, to fence off the former owner: a conversion may take longer than it
+        takes that owner to commit. Raise as ``write``."""
         assert self._seen is not None
         if self._seen.has_all_columns and not self.snapshot().is_earlier:
             self.write("owner", detail=detail)
             return
+        if first:  # with the number and the columns of the earlier version, which may have to go on
+            row = self._row("owner", 0, "", detail, FIRST)
+            rows = rows_table([row]).select(self._seen.column_names)
+            with self._lock:
+                self._commit(rows, row_content(row, f"first {detail}"))
         row = self._row("owner", 0, "", detail)
 
         def rows_of(before: pa.Table) -> pa.Table:

@@ -178,10 +178,12 @@ class Layout:
         return os.path.join(parent, str(epoch))
 
     def written_to(self, epoch: int) -> list[str]:
-        """Return the folders of the working state in which files are replaced as a whole."""
+        """Return the folders on the driver's disk in which files are replaced as a whole: those of
+        the working state, and the lease's if the target is on a disk."""
         checkpoint = self.checkpoint(epoch)
         below = [os.path.join(checkpoint, name) for name in ("offsets", "commits", "sources/0")]
-        return [self.state, self.requests, checkpoint, *below]
+        lease = [] if is_remote(self.target) else [os.path.dirname(self.control)]
+        return [*lease, self.state, self.requests, checkpoint, *below]
 
     def vacuumed(self, path: str) -> str:
         """Return a file whose time is the time of the table's last VACUUM."""

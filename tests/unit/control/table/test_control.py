@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.fence import Fence
 from spark_repl.control.table.layout import Layout
+from spark_repl.control.table.owner import Owner
+from spark_repl.control.table.owner_lease import Renewals, watch_of
 from spark_repl.errors import FencedError, TargetError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})
@@ -115,6 +118,44 @@ def test_a_second_owner_fences_and_is_named(control):
         control.publish(CUT)
     second.publish(CUT)
     assert positions(second) == [7]
+
+
+def test_a_takeover_meets_commits_of_the_owner(control):
+    """It claims again, until it comes first."""
+    left = [1, 2, 3]
+
+    def busy() -> None:
+        if left:
+            control.write("test", position=left.pop())
+
+    storage = Storage()
+    storage.hears = busy
+    second = Control(control.path, write_rows=storage)
+    assert second.claim(take_over=True) == 2 and second.took_over
+    assert len(second.rows("test")) == 3
+    with pytest.raises(FencedError, match="taken this target over"):
+        control.publish(CUT)
+    second.check_owner()
+
+
+def test_a_claim_meets_a_commit_of_an_owner_that_runs_after_all(control):
+    """Without a takeover it looks at the owner again."""
+    owner = replace(Owner.me("", "its claim", lease_s=30), host="elsewhere")
+    control.write("owner", detail=json.dumps(asdict(owner)))
+    watch = watch_of(control.path, owner)
+    watch.look()
+    watch.unchanged_s = 30.0  # it has expired
+
+    def busy() -> None:
+        control.write("test")
+        Renewals(control, control.epoch, owner).renew()
+
+    storage = Storage()
+    storage.hears = busy
+    with pytest.raises(FencedError, match="another applier owns this target") as caught:
+        Control(control.path, write_rows=storage).claim()
+    assert "renews its lease" in caught.value.hint
+    control.write("test")
 
 
 def test_of_two_that_start_together_one_works(control):

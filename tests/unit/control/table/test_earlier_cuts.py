@@ -21,6 +21,7 @@ from spark_repl.control.table import control_rows
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.cut import Cut, InQuarantine, TableVersion, Waiting
+from spark_repl.control.table.fence import Fence
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.row_formats import COMMON, SCHEMA, rows_table
 from spark_repl.errors import FencedError, FormatError, TargetError
@@ -102,6 +103,31 @@ def test_the_next_owner_converts_them_in_the_commit_that_claims(
     monkeypatch.setattr(control_rows, "KNOWN_FORMAT", 4)
     with pytest.raises(FormatError, match=r"in format 5; this version, .*, knows format 4"):
         Control(layout.control).owner()
+
+
+def test_a_takeover_is_not_outrun_by_the_earlier_owner_s_commits(layout: Layout) -> None:
+    """That owner commits during each conversion, as long as it can."""
+    reader, fence = Control(layout.control), Fence(2, "former")
+    commits = list[str]()
+
+    def write(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        newest, owner = ControlLog.newest(layout.control), reader.owner()
+        assert newest is not None and owner is not None
+        if commit.replaces and owner[0] == 2:
+            row = {"kind": "skip", "epoch": 2, "at": expected()[-1].at, "position": 0,
+                   "gtid_executed": "", "detail": "{}"}  # fmt: skip
+            mark = fence.mark(str(len(commits)))
+            newest.commit(rows_table([row]).select(COMMON), fence.commit(mark))
+        commits.append("conversion" if commit.replaces else "row")
+        return log.commit(rows, commit)
+
+    control = Control(layout.control, write_rows=write)
+    assert control.claim(take_over=True) == 3
+    assert commits == ["conversion", "row", "conversion"]
+    assert control.cuts() == expected() and columns(layout) == SCHEMA.names
+    assert not Control(layout.control).snapshot().is_earlier
+    control.check_owner()
+    control.release()
 
 
 def test_a_claim_that_does_not_land_converts_nothing(layout: Layout) -> None:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from spark_repl.control.records.operator_decisions import decide
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_rows import ControlRows
+from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.owner import Owner
 from spark_repl.control.table.owner_lease import (
     LeaseWatch,
@@ -32,6 +33,8 @@ from spark_repl.control.table.owner_lease import (
 )
 from spark_repl.delta.store import storage
 from spark_repl.errors import FencedError, Stopped
+from spark_repl.runtime.part_files import remove_dead_parts
+from spark_repl.runtime.target_uri import is_remote
 from tests.support.stores import SERVERS
 
 LEASE_S = 40
@@ -369,6 +372,20 @@ def test_a_container_with_this_host_s_name_is_judged_by_its_lease(path: str) -> 
     wait_until_unclaimed(rival)
     assert rival.claim() == 2
     rival.release()
+
+
+def test_a_start_looks_for_what_killed_renewals_left(tmp_path: Path) -> None:
+    """Also if the working state is on another disk than the target."""
+    layout = Layout(str(tmp_path / "lake"), str(tmp_path / "state"))
+    lease = Path(lease_path(layout.control))
+    lease.parent.mkdir(parents=True)
+    left = lease.with_name(f".{lease.name}.{uuid.uuid4()}.tmp")
+    for path in (lease, left):
+        path.touch()
+        os.utime(path, (0, 0))
+    remove_dead_parts(*layout.written_to(1))
+    assert lease.exists() and not left.exists()
+    assert not any(is_remote(path) for path in Layout("s3://bucket/lake").written_to(1))
 
 
 def test_no_time_is_stored(path: str) -> None:
