@@ -2,7 +2,8 @@
 transactions.
 
 In: a folder. Out: ``RelayLog`` (its files in order), ``TransactionIndex`` (one record per
-transaction, in log order), statements, positions, a log's faults (``verify``), and the objects of its ``archive``.
+transaction, in log order), statements, positions, a log's faults (``verify``), and the objects of
+its ``archive``.
 
 Readers take no lock for which a writer waits (WL#5721). They read up to the published end. If a
 file is purged while it is read, the reader lists the files again or raises an error that names the
