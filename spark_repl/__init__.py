@@ -1,11 +1,16 @@
 """Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order.
 
-``Replica`` applies a log to a target; ``cut`` reads all tables of a target at one source GTID set,
-``joint_cut`` those of several channels; ``wait_for`` waits until a cut holds a GTID set;
-``history_at`` reads a table of mode history as it was, ``history_condition`` says how in SQL;
-``MySQLRelaySource`` is the streaming source of transactions; ``read_changes`` gives a log's row
-changes as Arrow batches, without Spark. They are imported when first used, so that
-``spark_repl.binlog`` and ``read_changes`` need no Spark.
+- ``Replica`` applies a log to a target.
+- ``cut`` reads all tables of a target at one GTID set of the source, ``joint_cut`` those of several
+  channels.
+- ``wait_for`` waits until a cut holds a GTID set.
+- ``history_at`` reads a table of mode history at an earlier moment; ``history_condition`` returns
+  the SQL condition for it.
+- ``MySQLRelaySource`` is Spark's streaming source of transactions.
+- ``read_changes`` returns a log's row changes as Arrow batches, without Spark.
+
+Each name is imported when it is first used, so ``spark_repl.binlog`` and ``read_changes`` need no
+Spark.
 """
 
 from __future__ import annotations

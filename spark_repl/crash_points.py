@@ -1,8 +1,9 @@
-"""Crash points: where a test or the demo can have the process killed, by its environment alone.
+"""Crash points: places where an environment variable has the process killed, for tests and the
+demo.
 
-``SPARK_REPL_CRASH=between_tables:5`` sends SIGKILL to this process when ``between_tables`` is
-reached for the fifth time, ``between_tables:5:STOP`` SIGSTOP. Without the variable a point costs
-one dictionary look-up.
+With ``SPARK_REPL_CRASH=between_tables:5`` the process sends SIGKILL to itself when it reaches
+``between_tables`` for the fifth time. With ``between_tables:5:STOP`` it sends SIGSTOP. Without the
+variable a point costs one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -38,21 +39,22 @@ POINTS = (
     "quarantine_replayed",
     "quarantine_forget",
     "rows_repaired",
-    # in the receiver: before fsync, before the end is published, a file ended, the next one there
-    # and not listed; in a purge: not listed any more, and still there
+    # in the receiver: before fsync; before the end is published; after a file ended; after the
+    # next file was created, before it is listed. In a purge: after a file is no longer listed,
+    # before it is removed
     "relay_written",
     "relay_synced",
     "relay_ended",
     "relay_begun",
     "relay_purged",
-    # in the archiver: the archive has a chunk, and the record beside the log does not
+    # in the archiver: after a chunk was written, before the record beside the log has it
     "relay_archived",
     # in a restoration of the relay log: after each of its steps
     "relay_restoring",
 )
 REMOVALS = ("before_removal", "removal", "set_aside")
-"""of a file below the target: before its owner is asked for, behind the answer, and where a file of
-Delta's log was renamed aside. Most runs reach none of them."""
+"""points of a removal below the target: before the check of the owner, after it, and after a file
+of Delta's log was renamed aside. Most runs reach none of them."""
 
 _lock = threading.Lock()
 _hits: dict[str, int] = {}
@@ -61,8 +63,8 @@ _listener: tuple[Callable[[str], object], Container[str]] = (lambda name: None),
 
 @contextmanager
 def listening(listener: Callable[[str], object], armed: Container[str] = ()) -> Iterator[None]:
-    """Tells ``listener``, within the block, the name of each point that this process reaches; it
-    may raise there. ``armed``: points at which more is done so that they can be reached."""
+    """Call ``listener`` within the block with the name of each point that this process reaches.
+    The listener may raise. ``armed``: points for which ``armed`` returns True."""
     global _listener
     before, _listener = _listener, (listener, armed)
     try:
@@ -72,7 +74,8 @@ def listening(listener: Callable[[str], object], armed: Container[str] = ()) -> 
 
 
 def armed(name: str) -> bool:
-    """Whether somebody waits for the point: more is done then, so that it can be reached."""
+    """Return whether a test or the environment waits for the point. Code then takes the path on
+    which the point is."""
     return name in _listener[1] or _is_asked_for(name)
 
 
@@ -81,7 +84,8 @@ def _is_asked_for(name: str) -> bool:
 
 
 def reach(name: str) -> None:
-    """Dies here, without any clean-up, or sleeps, when the environment asks for it."""
+    """Call the listener. Then send this process its signal, without any clean-up, if the
+    environment asks for it at this point."""
     _listener[0](name)
     if not _is_asked_for(name):
         return

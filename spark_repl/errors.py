@@ -1,4 +1,4 @@
-"""The errors of spark_repl: one root, each with the place in the log and what to do about it."""
+"""Errors of spark_repl: one root class. An error has a place in the log, and a hint."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 BEGIN_AGAIN = "begin again: spark-repl reset --all --config F, then start again"
-"""the end of hints: all tables of the channel are removed, and `run` copies them"""
+"""end of hints: the command removes all tables of the channel, and `run` copies them again"""
 OTHER_TARGET = "give all of its channels another target.path, and start them"
-"""the end of hints about a table that several channels feed, which none of them resets alone"""
+"""end of hints about a table that several channels feed: no single channel can reset it"""
 ALL_SHARDS = f"{BEGIN_AGAIN} (if several channels feed the table: {OTHER_TARGET})"
-"""the end of hints about a table that many tables of the source are in"""
+"""end of hints about a table that holds many tables of the source"""
 
 
 def reset_table(name: str = "DB.TABLE") -> str:
-    """Return the end of hints after which the table waits for a copy, made by other rules."""
+    """Return the end of hints: the command has the table wait for a copy by the new rules."""
     return f"spark-repl reset --table {name} --config F, then start again"
 
 
 class SparkReplError(Exception):
-    """What went wrong, where (file, position, GTID, table), and what to do next (``hint``).
+    """An error with its place (file, position, GTID, table), and the next step (``hint``).
 
-    ``number`` is MySQL's client error code where MySQL has one.
+    ``number`` is MySQL's error code, or 0 if MySQL has none.
     """
 
     number = 0
@@ -59,8 +59,8 @@ class SparkReplError(Exception):
         gtid: str | None = None,
         table: str | None = None,
     ) -> Self:
-        """Fill in the parts of the place that the error does not have. Return self, to be
-        raised."""
+        """Fill in the missing parts of the place. Return the error itself, so that the caller can
+        raise it."""
         place = {"file": file, "position": position, "gtid": gtid, "table": table}
         for name, value in place.items():
             if getattr(self, name) is None and value is not None:
@@ -88,16 +88,16 @@ def _rebuild(cls: type[SparkReplError], message: str, state: dict[str, Any]) -> 
 
 
 class LogError(SparkReplError):
-    """The binary log can't be read: not a binlog, damaged, cut, missing, of another history."""
+    """The binary log can't be read: no binlog, damaged, cut, missing, or of another history."""
 
 
 class DecodeError(LogError):
-    """An event or a value that can't be decoded without losing something."""
+    """An event or a value that can't be decoded without a loss."""
 
     row: int | None = None
-    """which of the rows that were decoded it is about, where that is known"""
+    """number of the faulty row among the decoded rows; None if it is not known"""
     is_of_cascade = False
-    """whether it is about what foreign keys carry on to other tables"""
+    """whether a cascade of a foreign key to another table caused the error"""
 
     def of_row(self, row: int) -> DecodeError:
         self.row = row
@@ -109,24 +109,26 @@ class StatementError(SparkReplError):
 
 
 class SettingError(StatementError):
-    """A statement whose outcome the target's settings have no place for (zero_dates, partition_by,
-    a policy): a copy of the table has none either."""
+    """A statement whose outcome the target's settings do not allow (zero_dates, partition_by, a
+    policy). A copy of the table would not be allowed either."""
 
 
 class StaleCopyError(StatementError):
-    """A statement has changed a table while its copy was read: the applier goes on without it."""
+    """A statement changed a table while its copy was read. The applier continues without the
+    copy."""
 
 
 class Unconvertible(StatementError):
-    """A column's change of type whose outcome for its values the log doesn't tell."""
+    """A change of a column's type whose outcome for its values the log does not determine."""
 
 
 class UnknownZone(Unconvertible):
-    """One whose outcome depends on a session's time zone that is not known: no value is shown."""
+    """A change of type whose outcome depends on the session's unknown time zone. The message has no
+    value."""
 
 
 class SchemaError(SparkReplError):
-    """The definition of a table in the log and the Delta table do not fit."""
+    """A table's definition in the log does not fit the Delta table."""
 
 
 class RowError(SparkReplError):
@@ -134,19 +136,20 @@ class RowError(SparkReplError):
 
 
 class SourceError(SparkReplError):
-    """The source refuses, or what it sends or is set to can't be used."""
+    """The source refuses, or its answers or settings can't be used."""
 
 
 class SourceLostError(SourceError):
-    """The source can't be reached, or the connection broke: worth trying again."""
+    """The source can't be reached, or the connection broke. The receiver retries."""
 
 
 class PurgedError(SourceError):
-    """The source no longer has what is needed: a new copy helps (``on_purged``)."""
+    """The source has purged the log that is needed. A new copy helps (``on_purged``)."""
 
 
 class NoTableError(SourceError):
-    """The source has no table of that name, or not any more; ``executed``: when it was asked."""
+    """The source has no table of that name, or has it no longer. ``executed``: the source's GTID
+    set at the time of the query."""
 
     executed = ""
 
@@ -160,7 +163,7 @@ class ArchiveUnreadableError(SparkReplError):
 
 
 class FormatError(SparkReplError):
-    """Something of ours on disk was written by a later version, in a format unknown to this one."""
+    """A later version wrote a file or a row, in a format that this version does not know."""
 
 
 class HistoryError(SparkReplError):
@@ -168,11 +171,11 @@ class HistoryError(SparkReplError):
 
 
 class TargetError(SparkReplError):
-    """A target table was changed, restored or removed by somebody else, or can't be written."""
+    """Another writer changed, restored or removed a target table, or it can't be written."""
 
 
 class ChangedTableError(TargetError):
-    """A statement has changed a table while it was copied: what was begun is another table."""
+    """A statement changed a table during its copy. The copied rows are those of another table."""
 
 
 class OtherChannelError(TargetError):
@@ -180,22 +183,23 @@ class OtherChannelError(TargetError):
 
 
 class TakenFirstError(TargetError):
-    """Another channel came to the empty target at the same moment, and has it as the first."""
+    """Another channel started on the empty target at the same moment, and was first."""
 
 
 class GivenUpError(TargetError):
-    """A temporary error that came once more than it is tried again; its number is that error's."""
+    """A temporary error that came more often than ``transaction_retries`` allows. It has the
+    temporary error's number."""
 
     workers: tuple[int, ...] = ()
-    """whose transactions failed, from 0"""
+    """numbers of the workers whose transactions failed, from 0"""
 
 
 class QuarantineError(SparkReplError):
-    """What stands in quarantine can't be followed any further, or has outgrown its bounds."""
+    """The kept changes of a table in quarantine exceed their bounds, or can't be continued."""
 
 
 class CommitOrderError(SparkReplError):
-    """3030: an earlier group failed, so this one was not committed."""
+    """An earlier group failed, so this group was not committed (MySQL's 3030)."""
 
 
 class FencedError(SparkReplError):
@@ -203,68 +207,70 @@ class FencedError(SparkReplError):
 
 
 class FormerOwnerError(SparkReplError):
-    """A commit of an applier that owned the target before has landed late, with rows that the log
-    has: what the tables hold is to be read again, nothing is wrong."""
+    """A former owner's commit landed late, with rows of the log. Nothing is wrong: the applier
+    reads the tables again."""
 
 
 class ConcurrentChangeError(TargetError):
-    """Somebody else's commit touched the files that ours removes: plan anew on a fresh snapshot."""
+    """Another writer's commit changed files that ours removes. The group is planned again on a new
+    snapshot."""
 
 
 class JvmEndedError(SparkReplError):
-    """Spark's JVM, that this process had started or was started by, is gone."""
+    """Spark's JVM has ended: the one that this process started, or that started this process."""
 
 
 class ConfigError(SparkReplError):
-    """Bad usage or configuration; the command line exits with 2."""
+    """A fault of usage or configuration. The command line exits with 2."""
 
     faults: tuple[str, ...] = ()
-    """each fault of a configuration, where there may be several"""
+    """all faults of a configuration"""
 
 
 class SecretError(ConfigError):
-    """A password, key or certificate of the account can't be read: where it is being replaced, it
-    may be there a moment later."""
+    """A password, key or certificate of the account can't be read. While it is being replaced, a
+    retry may find it."""
 
 
 class SetupError(SparkReplError):
-    """Something that has to be installed is missing: Java, the Delta jars, the right pyspark."""
+    """A missing installation: Java, the Delta jars, or a version of pyspark that fits."""
 
 
 class DemoError(SparkReplError):
-    """The demo found something that must never be."""
+    """The demo found a wrong result, or an earlier demo in its folder."""
 
 
 class Signal(Exception):
-    """No error: what ends work that is under way, and is met by who began it. Its text says why."""
+    """No error, but the end of work in progress. The code that began the work catches it. Its text
+    has the reason."""
 
 
 class Stopped(Signal):
-    """stop() came while something was waited for."""
+    """``stop()`` was called during a wait."""
 
 
 class StoppedBetweenGroups(Signal):
-    """A batch of the stream ends between two groups, because stop() came."""
+    """``stop()`` ends a batch of the stream between two groups."""
 
 
 class Withdrawn(Signal):
-    """A part of a group fits, and is not committed because another one doesn't."""
+    """A part of a group fits, but is not committed, because another part does not fit."""
 
 
 class NotComputed(Signal):
-    """What of an expression is not computed here."""
+    """The part of an expression that spark_repl does not compute."""
 
 
 class RowsRefused(Signal):
-    """Why rows that were read can't be brought into their table."""
+    """The reason why rows that were read for a repair can't be written to their table."""
 
 
 class RowsOutdated(RowsRefused):
-    """Why not as they are; rows that are read anew may be."""
+    """The rows are outdated. Rows that are read again may be written."""
 
 
 class RowsFailed(Signal):
-    """An error that came up while rows were read or brought in: no reason to copy their table."""
+    """An error while rows were read or written for a repair. It is no reason to copy the table."""
 
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark"}
@@ -273,7 +279,7 @@ NEEDED_SPARK = "pyspark 4.0 or newer, below 5"
 
 @contextmanager
 def about_table(name: str) -> Iterator[None]:
-    """Give errors of the body the table's name, if they have none yet."""
+    """Add the table's name to errors of the body that name no table."""
     try:
         yield
     except SparkReplError as error:
@@ -283,8 +289,8 @@ def about_table(name: str) -> Iterator[None]:
 
 @contextmanager
 def extra_named() -> Iterator[None]:
-    """Raise SetupError for a package that an extra of ours would install, if it is missing, or if
-    its version lacks what the body imports."""
+    """Raise SetupError if the body's import fails for a package of one of our extras: it is
+    missing, or its version lacks the imported name."""
     try:
         yield
     except ImportError as error:
@@ -299,7 +305,7 @@ def extra_named() -> Iterator[None]:
 
 
 def _missing(package: str, error: ImportError) -> str:
-    """Return what an environment lacks: the package, or another version of it."""
+    """Return a text that says which package, or which version of it, the environment lacks."""
     if find_spec(package) is None:
         return f"the Python package {package} is not installed"
     try:

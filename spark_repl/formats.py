@@ -1,7 +1,8 @@
-"""Formats: the number that a thing of ours on disk bears, and what becomes of an unknown one.
+"""Formats: the numbers of spark_repl's formats on disk, and the check for unknown ones.
 
-What has no number is of format 1. What can be made anew is, when its number is another one; the
-rest is refused, by an error that says who wrote it. docs/architecture.md lists them all.
+A file or row without a number has format 1. If it has an unknown number, and can be built again, it
+is built again. Otherwise FormatError refuses it, and names the version that wrote it.
+docs/architecture.md lists all formats.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from . import __version__
 from .errors import FormatError
 
 KEYS = ("format", "written_by")
-"""what ``stamp`` adds"""
+"""the keys that ``stamp`` adds"""
 _STAMP = re.compile(r'(?:, ?)?"format": (\d+), "written_by": "([^"]*)"\}\s*$')
 
 _PARTS = r'"format": (?P<number>\d+), "written_by": "(?P<by>[^"]*)"\}\s*$'
@@ -23,7 +24,7 @@ _TAIL_BYTES = 256
 
 
 def check(number: int, known: int, what: str, file: object = None, by: str = "") -> None:
-    """Raises FormatError for a number above ``known``."""
+    """Raise FormatError if the number is above ``known``."""
     if number > known:
         writer = f" by spark_repl {by}" if by else ""
         raise FormatError(
@@ -35,14 +36,15 @@ def check(number: int, known: int, what: str, file: object = None, by: str = "")
 
 
 def stamp(text: str, number: int) -> str:
-    """A JSON object with its format's number at the end, where it is found whatever it holds."""
+    """Return a JSON object with its format's number at the end. A reader finds the number there,
+    whatever the object contains."""
     body = text.rstrip()[:-1]
     comma = "" if body.rstrip() == "{" else ", "
     return f'{body}{comma}"format": {number}, "written_by": "{__version__}"}}'
 
 
 def unstamp(text: str, known: int, what: str, file: object = None) -> str:
-    """The object as it was before ``stamp``. Raises FormatError for an unknown number."""
+    """Return the object as it was before ``stamp``. Raise FormatError for an unknown number."""
     match = _STAMP.search(text, max(0, len(text) - _TAIL_BYTES))  # megabytes may come before it
     if match is None:
         return text
@@ -51,8 +53,8 @@ def unstamp(text: str, known: int, what: str, file: object = None) -> str:
 
 
 def check_all(texts: pa.ChunkedArray, known: int, what: str, file: object = None) -> None:
-    """Raises FormatError when one of many objects bears a number above ``known``: their ends are
-    looked at alone."""
+    """Raise FormatError if one of many objects has a number above ``known``. Only the ends of the
+    objects are read."""
     ends = pc.binary_slice(texts.cast(pa.binary()), -_TAIL_BYTES)
     stamps = pc.extract_regex(ends, _PARTS)
     for number in pc.struct_field(stamps, "number").unique().drop_null().to_pylist():

@@ -13,9 +13,9 @@ import numpy as np
 from .errors import ConfigError, LogError
 
 Source = tuple[bytes, str]
-"""The 16 bytes of a UUID and a tag ("" = none): each such pair numbers its own transactions."""
+"""16 bytes of a UUID, and a tag ("": none). Each pair numbers its own transactions."""
 Interval = tuple[int, int]
-"""First number and the one after the last."""
+"""first number, and the number after the last"""
 
 MAX_GNO = (1 << 63) - 2
 _UUID = re.compile(r"\{?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32})\}?", re.I)
@@ -30,14 +30,15 @@ def format_uuid(uuid: bytes) -> str:
 
 
 def format_gtid(uuid: bytes, tag: str, gno: int) -> str:
-    """``uuid:gno`` or ``uuid:tag:gno``; "" for gno 0, which is an anonymous transaction."""
+    """Return ``uuid:gno`` or ``uuid:tag:gno``; "" for gno 0, an anonymous transaction."""
     if gno == 0:
         return ""
     return f"{format_uuid(uuid)}:{tag}:{gno}" if tag else f"{format_uuid(uuid)}:{gno}"
 
 
 class GtidSet:
-    """An immutable set: each operation gives a new one; ``str`` is MySQL's text on one line."""
+    """An immutable set of GTIDs. Each operation returns a new set. ``str`` returns MySQL's text on
+    one line."""
 
     __slots__ = ("_intervals",)
 
@@ -49,9 +50,9 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Reads ``uuid:1-5:7:tag:1-3,uuid:…``; blanks and line breaks are allowed between parts.
+        """Parse ``uuid:1-5:7:tag:1-3,uuid:…``, with blanks and line breaks between parts.
 
-        Raises ConfigError for anything MySQL would call a malformed GTID set.
+        Raise ConfigError for a text that MySQL calls a malformed GTID set.
         """
         intervals: dict[Source, list[Interval]] = {}
         for item in filter(None, (part.strip() for part in text.split(","))):
@@ -72,9 +73,10 @@ class GtidSet:
 
     @classmethod
     def from_arrays(cls, uuid: Any, gno: Any, tag: Any = None) -> GtidSet:
-        """The set of n GTIDs: ``uuid`` uint8[n, 16] or V16[n], ``gno`` int64[n], ``tag`` S[n].
+        """Return the set of n GTIDs: ``uuid`` uint8[n, 16] or V16[n], ``gno`` int64[n], ``tag``
+        S[n].
 
-        Entries with gno 0 (anonymous transactions) are left out. Vectorised: no loop over n.
+        Entries with gno 0 (anonymous transactions) are left out. There is no loop over n.
         """
         numbers = np.asarray(gno, np.int64)
         keys = _source_keys(uuid, tag, len(numbers))
@@ -94,7 +96,8 @@ class GtidSet:
 
     @classmethod
     def decode(cls, body: bytes) -> GtidSet:
-        """Reads the body of a PREVIOUS_GTIDS event (also COM_BINLOG_DUMP_GTID's), tagged or not."""
+        """Decode the body of a PREVIOUS_GTIDS event or of COM_BINLOG_DUMP_GTID, tagged or not.
+        Raise LogError if it is damaged."""
         try:
             return cls(_decode(bytes(body)))
         except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -103,7 +106,8 @@ class GtidSet:
             ) from error
 
     def encode(self, *, tagged: bool | None = None) -> bytes:
-        """The body of a PREVIOUS_GTIDS event; tagged format when a tag needs it (or when asked)."""
+        """Return the body of a PREVIOUS_GTIDS event. ``tagged``: whether it has the format with
+        tags; by default only if a GTID has a tag."""
         if tagged is None:
             tagged = any(tag for _, tag in self._intervals)
         n = len(self._intervals)
@@ -124,11 +128,12 @@ class GtidSet:
         return sum(end - start for part in self._intervals.values() for start, end in part)
 
     def contains(self, gtid: str) -> bool:
-        """Whether the GTID (``uuid:n``, ``uuid:tag:n``, or a whole set's text) is in the set."""
+        """Return whether the set contains a GTID (``uuid:n``, ``uuid:tag:n``), or all of a set's
+        text."""
         return GtidSet.parse(gtid).issubset(self)
 
     def contains_arrays(self, uuid: Any, gno: Any, tag: Any = None) -> np.ndarray:
-        """bool[n]: which of n GTIDs (as ``from_arrays`` takes them) are in the set."""
+        """Return bool[n]: whether each of n GTIDs, given as for ``from_arrays``, is in the set."""
         numbers = np.asarray(gno, np.int64)
         held = np.zeros(len(numbers), bool)
         if not self:
@@ -138,7 +143,7 @@ class GtidSet:
             of_source = keys == np.bytes_(source + name.encode())
             if of_source.any():
                 edges = np.array(intervals, np.int64).ravel()
-                # Behind an odd number of edges means inside an interval.
+                # A number after an odd number of edges is inside an interval.
                 held[of_source] = np.searchsorted(edges, numbers[of_source], "right") % 2 == 1
         return held
 
@@ -184,7 +189,8 @@ class GtidSet:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """(value, offset behind it) of an unsigned variable-length integer of MySQL's serialization."""
+    """Return (value, offset after it) of an unsigned variable-length integer of MySQL's
+    serialization."""
     first = data[at]
     extra = 8 if first == 0xFF else (~first & first + 1).bit_length() - 1
     if at + 1 + extra > len(data):
@@ -225,7 +231,7 @@ def _malformed(text: str) -> ConfigError:
 
 
 def _merge(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Intervals in order, touching ones joined, empty ones (``5-3``) left out."""
+    """Return the intervals in order. Adjacent ones are joined, empty ones (``5-3``) left out."""
     out: list[Interval] = []
     for start, end in sorted(intervals):
         if end <= start:
@@ -263,7 +269,8 @@ def _runs(numbers: np.ndarray) -> list[Interval]:
 
 
 def _source_keys(uuid: Any, tag: Any, n: int) -> np.ndarray:
-    """S48[n]: UUID bytes then tag. Padding zeros don't count, which is safe at fixed places."""
+    """Return S48[n]: the UUID's bytes, then the tag. numpy ignores trailing zeros of S values,
+    which is safe because UUID and tag have fixed places."""
     raw = np.zeros((n, 48), np.uint8)
     if n:
         raw[:, :16] = np.ascontiguousarray(uuid).view(np.uint8).reshape(n, 16)

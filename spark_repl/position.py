@@ -13,10 +13,11 @@ MAX_FILE_NO = (1 << 23) - 1
 
 @dataclass(frozen=True, order=True, slots=True)
 class RelayPosition:
-    """``file_no`` is the log id's base + the number in the file's name, ``offset`` counts bytes.
+    """A file and an offset in bytes. ``file_no``: the log id's base plus the number in the file's
+    name.
 
-    Packs into one int64 (``file_no << 40 | offset``), which is what Delta's ``txn`` action holds;
-    the packed numbers order as the positions do. Zero is before everything.
+    A position packs into one int64 (``file_no << 40 | offset``), which Delta's ``txn`` action
+    holds. Packed numbers have the order of the positions. Zero is before every position.
     """
 
     file_no: int
@@ -40,7 +41,8 @@ class RelayPosition:
 
     @classmethod
     def parse(cls, text: str) -> RelayPosition:
-        """Reads what ``str`` prints; a file may also be given by name (``binlog.000012:4711``)."""
+        """Parse the text that ``str`` prints, or a file's name and an offset
+        (``binlog.000012:4711``). Raise ConfigError."""
         file, _, offset = text.rpartition(":")
         number = file.rpartition(".")[2]
         if not number.isdigit() or not offset.isdigit():

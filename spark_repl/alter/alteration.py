@@ -93,8 +93,8 @@ class Altered(Generic[Table]):
     """whether bytes without a character are U+FFFD in the rows"""
 
     def of(self, definition: Other, origins: tuple[ColumnSource, ...]) -> Altered[Other]:
-        """Return the statement's effect on another table: that of the target, of which the source's
-        table is altered."""
+        """Return the effect on another definition of the table: on the target's, if this is the
+        effect on the source's."""
         rest: dict[str, Any] = {
             field.name: getattr(self, field.name)
             for field in fields(self)

@@ -33,7 +33,7 @@ Exit code 0: done; 1: stopped by an error of log, target or data; 2: bad usage o
 
 
 def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
-    """The parser; ``run``: what carries out each command, by its words ("cut list")."""
+    """Return the parser. ``run``: the function of each command, by its words ("cut list")."""
     lines = [""]
     for title, group in GROUPS.items():
         lines += [f"{title}:", *(f"  {name:11}{text}" for name, text in group.items()), ""]
@@ -106,7 +106,7 @@ def _relay(commands: Commands) -> None:
 
 
 def _live(commands: Commands) -> None:
-    """The commands that talk to a server."""
+    """Add the commands that connect to a server."""
     run, copy, receive = (commands.add(name) for name in ("run", "snapshot", "receive"))
     copy.add_argument(
         "--table", metavar="DB.TABLE", action="append", default=[],
@@ -134,7 +134,7 @@ def _status(commands: Commands) -> None:
     status = commands.add("status")
     add_options(status, ("--target", "--config", "--channel"))
     status.add_argument(
-        "--short", action="store_true", help="the first lines alone: running, behind, wrong, doing"
+        "--short", action="store_true", help="only the first lines: running, behind, wrong, doing"
     )
     status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
     status.add_argument(

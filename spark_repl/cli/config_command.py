@@ -123,7 +123,7 @@ def checked(file: str, *, is_here: bool = True) -> tuple[Config | None, list[Fin
         config = Config.from_mapping(values, file=file)
     except ConfigError as error:
         findings = [Finding(ERROR, f) for f in error.faults or (str(error),)]
-        rules = read_tables(values.get("tables", ()), [])  # what is right of them
+        rules = read_tables(values.get("tables", ()), [])  # those without a fault
         more = _failing(lambda: check_row_filters(rules))
         return None, [*findings, *more]
     secrets = (lambda: password_of(config.source), lambda: mask_key(config.target))
@@ -362,7 +362,7 @@ def _origins_of_rules(rules: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str,
 
 
 def _shown(config: Config, name: str, origin: str) -> tuple[Any, str]:
-    """A key's effective value, masked where it is secret, and where it is from."""
+    """Return a key's effective value, masked if it is secret, and its origin."""
     section, _, key = name.rpartition(".")
     if section.startswith("tables["):
         value = getattr(config.tables[int(section[7:-1]) - 1], key)

@@ -30,7 +30,7 @@ from .places import PLACES, place_files, place_findings
 _ENVIRONMENT = "SPARK_REPL_PASSWORD"
 _PASSWORD_WAYS = ("password_env", "password_file", "password_command")
 _SERVER_IDS = range(100_000, 2**32)
-# key -> (what the file says of it, what is asked on a terminal)
+# key -> (its comment in the file, the question on a terminal)
 _KEYS = {
     "channel": ("part of each commit's appId; a target may have several", ""),
     "source.host": ("the server to follow", "The MySQL server's host"),

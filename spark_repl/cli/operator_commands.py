@@ -1,8 +1,8 @@
 """Changes that an operator makes while the applier is stopped: skip, reset, xa.
 
 Each change claims the target as its owner. ``skip`` leaves out transactions, on record. ``reset``
-has tables begin again, so that nobody removes folders. ``xa`` lists prepared branches as XA RECOVER
-shows them, and ends orphans.
+begins tables again, so that users need not remove folders. ``xa`` lists prepared branches as XA
+RECOVER shows them, and ends orphans.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def skip(options: argparse.Namespace) -> int:
 
 
 def reset(options: argparse.Namespace) -> int:
-    """List what is removed, then remove it as the target's owner. The applier must be stopped."""
+    """List the tables and files to remove, then remove them as the target's owner. The applier must
+    be stopped."""
     from ..service.archived_relay import archived_folders
 
     config = loaded(options)

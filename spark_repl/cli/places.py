@@ -1,7 +1,7 @@
 """Places where an applier runs: the files that ``init --on PLACE`` writes, and what each refuses.
 
-A file comes from ``templates/``. ``@config@`` stands for the configuration's name there, ``@name@``
-for the job's. docs/run-on/ has a page for each place, which says what was run.
+A file comes from ``templates/``. There ``@config@`` is replaced by the configuration's name, and
+``@name@`` by the job's. docs/run-on/ has a page for each place, with the tests that were run.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _repair(config: Config, master: str | None) -> Callable[..., dict[str, Any]]
 
 
 def _stand_back(parent: int) -> None:
-    """For a scheduled one: what others have to do comes first, and it ends with its ``parent``."""
+    """Lower the priority of a scheduled verify's process, and end it with its ``parent``."""
     os.nice(_NICE)
 
     def watch() -> None:
@@ -123,7 +123,7 @@ def _limits(options: argparse.Namespace, workers: int) -> VerifyLimits:
 
 
 def _print_rows(fields: dict[str, Any]) -> None:
-    """The rows that differ, and on standard error the tables that were not compared."""
+    """Print the rows that differ, and on standard error the tables that were not compared."""
     for one in fields["differences"]:
         columns = f", columns {', '.join(one['columns'])}" if one.get("columns") else ""
         counts = f", {one['source']} on the source, {one['target']} here" if "source" in one else ""

@@ -200,7 +200,7 @@ def _refusal(kind: Kind) -> SparkReplError:
         return LogError(
             "an incident occurred on the source: it may have lost events",
             number=13119,
-            hint="copy the tables anew from behind this event",
+            hint="copy the tables again after this event",
         )
     return StatementError("the transaction changes rows by statements", hint=_STATEMENT_HINT)
 

@@ -1,8 +1,8 @@
-"""Demo: a recorded bank becomes Delta tables, with two kills on the way; every cut is checked.
+"""Demo: applies a bank's recorded log to Delta tables, with two kills, and checks every cut.
 
-In: the binary logs in ``bank/``, which a MySQL server has written. Out: the tables, what each cut
-says of the bank's money, and DemoError where one is wrong. It runs the commands that users run, in
-processes of their own, which it kills.
+In: the binary logs in ``bank/``, which a MySQL server wrote. Out: the tables, the sum of the bank's
+money at each cut, and DemoError if a sum or a row is wrong. The demo runs the users' commands in
+separate processes, and kills them.
 
-Never writes outside the folder that it is given, and needs no server.
+It needs no server, and writes only into its folder.
 """

@@ -1,8 +1,8 @@
-"""The demo: a bank's binary log becomes Delta tables, with two kills on the way.
+"""Bank demo: applies a bank's binary log to Delta tables, and kills the applier twice.
 
-Its transfers touch several tables, so one sum must hold wherever the tables are read together:
-accounts + tills + pending transfers = 1,000,000.00. The log was recorded from a MySQL 9.7 server
-with eight clients (tests/fixtures/make_bank.py); the server's own end state lies beside it.
+A transfer changes several tables, so one sum must be right at each cut: accounts + tills + pending
+transfers = 1,000,000.00. A MySQL 9.7 server with eight clients wrote the log
+(tests/fixtures/make_bank.py). The server's final rows are in a folder beside the log.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CUTS_MIN = 50
 
 
 class Demo:
-    """Runs the applier as separate processes, so that they can really be killed."""
+    """A run of the demo. The applier runs in separate processes, so that SIGKILL can end them."""
 
     def __init__(self, folder: str, log: Path, console: Console) -> None:
         self.folder, self.log, self.console = Path(folder), log, console
@@ -76,7 +76,8 @@ class Demo:
             )
 
     def killed_between_tables(self) -> None:
-        """A crash when one table of a group has its commit and the others have not."""
+        """Kill the applier after one table of a group has its commit and before the others have it.
+        Raise DemoError."""
         applier = self.start(f"between_tables:{_CRASH_GROUP}")
         if applier.wait() != -signal.SIGKILL:
             raise self._failed("the applier was to be killed between two tables, and was not")
@@ -126,7 +127,8 @@ class Demo:
         return total
 
     def check_cuts(self) -> int:
-        """Every cut's sum. Raises DemoError for the first wrong one."""
+        """Check the sum at every cut. Return the number of cuts. Raise DemoError for the first
+        wrong sum."""
         checked = 0
         for cut in self.control.cuts():
             # Until the bank's first transaction there are no rows, or not yet all tables.
@@ -143,7 +145,8 @@ class Demo:
         return checked
 
     def check_end(self) -> int:
-        """Rows compared with the server's own end state. Raises DemoError when one differs."""
+        """Compare the rows with the server's final rows. Return their number. Raise DemoError if
+        one differs."""
         last = self.control.cuts()[-1]
         shown = Table("table", "rows", "Delta version", "one row", title="The tables")
         total = 0
@@ -173,7 +176,7 @@ class Demo:
 
 
 def run(keep: str | None = None, *, log: str | None = None, as_json: bool = False) -> int:
-    """Runs the demo into ``keep`` (default: a new temporary folder). Raises DemoError."""
+    """Run the demo in the folder ``keep`` (default: a new temporary folder). Raise DemoError."""
     console = Console(stderr=as_json, soft_wrap=True)
     folder = keep or tempfile.mkdtemp(prefix="spark-repl-demo-")
     began = time.perf_counter()

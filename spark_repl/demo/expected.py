@@ -1,4 +1,4 @@
-"""Comparison of Delta tables with the server's own end state, value by value.
+"""Expected tables: comparison of Delta tables with the server's final rows, value by value.
 
 A file ``<db>.<table>.jsonl`` holds the columns and the key in its first line, and then a JSON array
 per row. Values are as the server prints them, binary values as upper-case hex.

@@ -20,12 +20,12 @@ from .published_end import NAME
 _MODIFY, _ATTRIB, _CREATE = 0x2, 0x4, 0x100
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 _EVENTS_BYTES = 4096
-# No two wake-ups within: what is published meanwhile is seen together.
+# Seconds of rest after a wake-up: publications within them are seen together.
 _REST_S = 0.002
-# Between two looks at the record itself: where the kernel knows (of one file; it may be another
-# one since), and where it may not.
+# Seconds between two reads of the record: on file systems where inotify reports each change (but of
+# one file, and the record may be another file since), and on others.
 _LOOK_S, _BLIND_LOOK_S = 1.0, 0.004
-# f_type of ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs: written to by this machine alone.
+# f_type of ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs: only this machine writes to them.
 _LOCAL = (0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x794C7630, 0x2FC12FC1, 0xF2F52010)
 _STATFS_BYTES = 256
 

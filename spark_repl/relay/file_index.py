@@ -108,7 +108,7 @@ class GrowingRecords:
         """Return ``records`` followed by ``more``, both RECORD[n].
 
         Records of an earlier call are not written again, and arrays that it returned do not change.
-        Raises OSError.
+        Raise OSError.
         """
         count = len(records) + len(more)
         if _mapping(records) is None or _mapping(records) is not _mapping(self._mapped):
@@ -148,7 +148,7 @@ def _mapping(records: np.ndarray) -> mmap.mmap | None:
 VERSION = 3
 SUFFIX = ".idx"
 _MAGIC = b"SRIX"
-# Magic, version, record size, count, scanned, fingerprint, checksum, closed, what was open before.
+# Magic, version, record size, count, scanned, fingerprint, checksum, closed, open transaction.
 _HEAD = struct.Struct("<4sHHqq32s??6x32s")
 
 

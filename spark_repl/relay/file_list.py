@@ -39,7 +39,7 @@ def file_name(number: int) -> str:
 
 
 def log_id_line(line: str) -> str | None:
-    """Return the log id in an index file's first line; None if it has none. Raises FormatError."""
+    """Return the log id in an index file's first line; None if it has none. Raise FormatError."""
     if not line.startswith(_TITLE):
         return None
     text = line[len(_TITLE) :].strip()
@@ -50,7 +50,7 @@ def log_id_line(line: str) -> str | None:
 
 
 def read_list(folder: Path) -> FileList | None:
-    """Return the list; None if there is none. Raises LogError for a list that no receiver wrote."""
+    """Return the list; None if there is none. Raise LogError for a list that no receiver wrote."""
     try:
         lines = (folder / NAME).read_text("utf-8").splitlines()
     except FileNotFoundError:
@@ -95,7 +95,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, name: str = _LOCK, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file of the folder. Raises BlockingIOError if it is locked and not ``wait``.
+    """Hold a lock file of the folder. Raise BlockingIOError if it is locked and not ``wait``.
 
     The kernel releases the lock when the process ends, however it ends.
     """

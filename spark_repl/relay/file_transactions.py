@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .file_head import RelayFile
     from .log import RelayLog
 
-# What is mapped at a time: pages of the log that were looked at count as our memory.
+# Bytes mapped at a time: pages of the log that were read count as memory of this process.
 _WINDOW_BYTES = 128 << 20
 
 
@@ -74,7 +74,7 @@ def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileInd
 def extend(index: FileIndex, log: RelayLog, folder: Path | None = None) -> FileIndex:
     """Return the index extended by a scan from ``index.scanned`` to the end or to damage.
 
-    ``folder``: where appended records are stored; default in memory. Raises LogError for a file
+    ``folder``: where appended records are stored; default in memory. Raise LogError for a file
     that has become shorter.
     """
     file = log.file(index.number)
@@ -273,11 +273,11 @@ def _why_malformed(buf: np.ndarray, at: int, name: str, hint: str) -> tuple[str,
 # Looked up once: an enumeration's members cost a microsecond each time.
 _QUERY, _XID = int(EventType.QUERY), int(EventType.XID)
 _XA_PREPARE, _TABLE_MAP = int(EventType.XA_PREPARE), int(EventType.TABLE_MAP)
-# The end of a Query's database, and its statement.
+# The NUL after a Query's database, and its statement.
 _BEGIN = np.frombuffer(b"\0BEGIN", np.uint8)
-# Enough for BEGIN with all its status variables and the header of the event behind it.
+# Enough for BEGIN with all its status variables and the header of the event after it.
 _HEAD_BYTES = 2048
-# Up to here one call for everything is quicker than a stream for the head.
+# Up to this size one call for everything is faster than a stream for the head.
 _SMALL_BYTES = 1 << 15
 # Payloads looked at in one call: 16 MB of small ones at most.
 _TOGETHER = 512

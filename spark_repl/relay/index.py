@@ -164,7 +164,7 @@ def build_index(
 
     ``complete``: the log is not written any more. Otherwise the last file's stored index is only
     replaced after the file has grown by much. ``previous``: an earlier index of the same log, which
-    saves reading the stored indexes again. Raises LogError (file, position) for damage anywhere but
+    saves reading the stored indexes again. Raise LogError (file, position) for damage anywhere but
     in the last file's tail. With ``up_to_damage`` the index ends before the damage; the caller
     raises its ``damage`` after it has applied everything before.
     """
@@ -196,7 +196,7 @@ def file_indexes(
     """Yield the index of each file, in order.
 
     ``index_of`` (file, whether it is the last one, the transaction that is open before it) makes an
-    index; default: a new scan. Raises LogError after the last usable index, if anything but the
+    index; default: a new scan. Raise LogError after the last usable index, if anything but the
     last file's tail is missing or damaged. A log that a receiver publishes has no tail.
     """
     before: list[FileIndex] = []
@@ -309,7 +309,7 @@ def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> No
     cut = log.file(before.number).name
     message = "the file ends without a ROTATE or STOP event"
     if head.own.created == 0 and not head.own.is_relay_log:
-        # A file that begins with a server start says so; this one was begun by a rotation.
+        # Only the first file after a server start has a creation time: a rotation began this one.
         raise LogError(
             f"{message}, though the next one was begun by a rotation: it is cut", file=cut,
             position=before.scanned, hint="fetch the file again",

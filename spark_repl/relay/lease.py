@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .log import RelayLog
 
 _LOCKS = "/proc/locks"
-# A file system without locks: there a purge goes by the applier alone, as it says.
+# Errors of a file system without locks. There only the applier's position bounds a purge.
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
@@ -41,7 +41,7 @@ class Lease:
 
     def hold(self, log: RelayLog, number: int) -> None:
         """Move to the file with that number, or to the log's first file. Only a receiver's log has
-        files that are purged. Raises FileNotFoundError if the file was purged meanwhile."""
+        files that are purged. Raise FileNotFoundError if the file was purged meanwhile."""
         if log.log_id:
             self._move(log.file(max(number, log.files[0].number)).path)
 
@@ -50,7 +50,7 @@ class Lease:
             return
         fd = os.open(path, os.O_RDONLY)
         try:
-            _lock(fd, fcntl.LOCK_SH)  # a purge that has it is about to remove the file
+            _lock(fd, fcntl.LOCK_SH)  # a purge that holds the lock may be about to remove the file
             if not os.fstat(fd).st_nlink:
                 raise FileNotFoundError(errno.ENOENT, "it was purged", path)
         except BaseException:

@@ -67,7 +67,7 @@ class RelayLog:
             return min(os.fstat(stream.fileno()).st_size, self.end.offset)
 
     def head(self, number: int) -> FileHead:
-        """Return the file's head. Raises LogError if it is incomplete (see ``head_complete``) or
+        """Return the file's head. Raise LogError if it is incomplete (see ``head_complete``) or
         damaged."""
         if number not in self._heads:
             self._heads[number] = read_head(self.file(number))
@@ -116,7 +116,7 @@ def open_log(path: str) -> RelayLog:
 
     A folder's index file lists the files of the log. Without one, the log has all files that begin
     as binary logs do, in the order of their numbers. A receiver's log ends at its published end;
-    opening takes no lock. Raises LogError for a folder without logs, a file that is no binary log,
+    opening takes no lock. Raise LogError for a folder without logs, a file that is no binary log,
     and a missing file in the sequence.
     """
     location = Path(path)
@@ -204,7 +204,7 @@ def _folder(folder: Path) -> list[RelayFile]:
     plain = [p for p in folder.iterdir() if p.is_file()]
     files = [_relay_file(p) for p in plain if _magic(p) is not None]
     stems = {split_name(f.name)[0] for f in files}
-    # One of theirs by its name, with other bytes in front, is damaged: it is refused later on.
+    # A file with a log's name that begins with other bytes is damaged: it is refused later.
     files += [_relay_file(p) for p in plain if _has_lost_magic(p, stems)]
     files.sort(key=lambda f: (f.number, f.name))
     if len(stems) > 1:
@@ -303,7 +303,7 @@ def read_while_purged(path: str, see: Callable[[RelayLog], T]) -> tuple[RelayLog
 
     No lock covers the list of files and the files, so a file may be purged after it was listed. In
     that case ``see`` is called again with a new list. Each list begins later, so this ends.
-    Raises LogError for a file that is missing although it is still listed, and as ``open_log``.
+    Raise LogError for a file that is missing although it is still listed, and as ``open_log``.
     """
     log = open_log(path)
     while True:

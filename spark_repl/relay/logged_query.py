@@ -13,7 +13,7 @@ from ..binlog.events.windows import windows
 from ..errors import LogError
 from .split_transactions import Piece, open_pieces
 
-# Enough of a compressed transaction for what mostly stands at its beginning.
+# Bytes of a compressed transaction that mostly contain its first events.
 _WINDOW_BYTES = 1 << 12
 
 
@@ -25,7 +25,7 @@ def read_statement(
 
     A transaction or its Query event begins at ``offset``. ``path``: the file, or the pieces of a
     transaction in several files, in which ``offset`` counts. ``checksum``: events end with a CRC32,
-    which is no part of the text. Raises LogError with file and offset if the log ends before such a
+    which is no part of the text. Raise LogError with file and offset if the log ends before such a
     statement.
     """
     with open(path, "rb") if isinstance(path, str) else open_pieces(path) as file:

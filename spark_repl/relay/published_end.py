@@ -60,7 +60,7 @@ class EndWriter:
 def read_end(folder: str | Path) -> End | None:
     """Return the published end; None if the log has none (a recorded log).
 
-    Raises LogError if the record is damaged (the receiver repairs it at its start), and FormatError
+    Raise LogError if the record is damaged (the receiver repairs it at its start), and FormatError
     for a record of a later version.
     """
     path = Path(folder) / NAME

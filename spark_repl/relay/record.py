@@ -15,7 +15,7 @@ __all__ = ["RECORD", "Flag", "Kind", "gtid_name", "gtid_text", "holding"]
 RECORD = np.dtype(
     [
         ("position", "<i8"),  # packed RelayPosition of the first event
-        ("end", "<i8"),  # packed, behind the last byte; same file
+        ("end", "<i8"),  # packed, after the last byte; same file
         ("length", "<i8"),  # bytes in the file
         ("uncompressed", "<i8"),  # bytes of its events when not compressed
         ("last_committed", "<i8"),

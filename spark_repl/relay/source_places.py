@@ -131,7 +131,7 @@ class SourcePlaces:
     ) -> int:
         """Return how many of the records, which follow each other, end at or before the place.
 
-        Raises HistoryError if their files are others of the same name.
+        Raise HistoryError if their files are others of the same name.
         """
         low, high = 0, len(records)
         while low < high:

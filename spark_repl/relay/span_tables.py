@@ -23,7 +23,7 @@ def tables_of(file: BinaryIO, begin: int, end: int, crc: int) -> frozenset[str] 
     """Return the tables (``database.table``, as on the source) of the events in ``[begin, end)``.
 
     None if a statement is among them: its text may hold values of any table. ``crc``: bytes of each
-    event's checksum. Raises DecodeError if the events end before the span does.
+    event's checksum. Raise DecodeError if the events end before the span does.
     """
     file.seek(begin)
     tables = set[str]()

@@ -85,7 +85,7 @@ def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> 
     """Return the transaction that begins at ``start`` and that the file leaves open; None if no
     whole event is there."""
     part = follow(log, file, Open((), checksum), start)
-    while part.open is None:  # begun anew behind a new connection
+    while part.open is None:  # sent again after a new connection
         part = follow(log, file, Open((), checksum), part.end)
     return part.open if part.open.outline else None
 
@@ -109,7 +109,7 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart
     """Follow a transaction through the file from ``start`` on, whether it continues there or begins
     again.
 
-    Raises LogError if it continues at another place of the source's log, or with events that are
+    Raise LogError if it continues at another place of the source's log, or with events that are
     not allowed there.
     """
     _check_sums(log, file, before)

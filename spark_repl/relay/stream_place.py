@@ -31,7 +31,7 @@ class StreamPlace:
 
     @classmethod
     def at(cls, position: int, log: RelayLog, base: int) -> StreamPlace:
-        """Return a place in this log. Raises LogError if the log has no such file."""
+        """Return a place in this log. Raise LogError if the log has no such file."""
         cls(position).check(log, base)
         return cls(position, _log_id(log, (position >> OFFSET_BITS) - base))
 
@@ -44,7 +44,7 @@ class StreamPlace:
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> StreamPlace:
         """Return the place that ``to_offset`` wrote; an earlier version wrote positions only.
-        Raises FormatError for an offset of a later version."""
+        Raise FormatError for an offset of a later version."""
         formats.check(int(offset.get("format", 1)), _FORMAT, "the stream's checkpoint")
         return cls(int(offset["position"]), str(offset.get("log", "")))
 

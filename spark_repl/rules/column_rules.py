@@ -1,7 +1,8 @@
 """ColumnRules: apply ``[[tables]]`` to a table's definition, and to a statement that changes it.
 The target may lack columns or rows, and may have masked columns.
 
-A rule goes by names. The target's definition itself records what it lacks (``withheld``,
+A rule matches tables and columns by name. The target's definition itself records what it lacks
+(``withheld``,
 ``row_filter``) and what is masked (``mask``), so it differs from a definition by another rule.
 """
 

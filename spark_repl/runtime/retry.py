@@ -62,7 +62,7 @@ _TEMPORARY_JAVA = re.compile(
     r"|Task .* was lost|Worker lost|Input/output error|EOFException"
     # a Python worker was killed while a task was about to use it
     r"|Stream closed|Broken pipe|Connection reset"
-    # what S3A says of an object store
+    # texts of S3A about an object store
     r"|Unable to execute HTTP request|AWSStatus5|AWSServiceIO|AWSClientIO|AWSRequestTimeout"
 )
 # Texts of delta-rs about an object store, without an errno; ours have one (object_store_errors).

@@ -162,7 +162,8 @@ def _end_quietly(context: SparkContext) -> None:
 
 
 def _launch(settings: Mapping[str, str]) -> None:
-    """Start the JVM in a session of its own, which signals to this process group don't reach.
+    """Start the JVM in its own process session, so that signals to our process group don't reach
+    it.
 
     After SIGTERM or Ctrl-C this process finishes the current group first. The JVM ends with this
     process, by the end of its input.

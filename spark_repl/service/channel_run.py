@@ -142,7 +142,7 @@ class ChannelRun:
                 logger.warning("%s: all tables are copied anew", error)
             self._replica = None
             plan_copy(config, anew=True)
-            forget_archived(config)  # first: the receiver would restore what is cleared
+            forget_archived(config)  # first: the receiver would restore a cleared log from it
             clear(Path(config.relay.path))
             first = True
 

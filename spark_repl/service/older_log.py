@@ -58,7 +58,7 @@ def clear_unusable(config: Config, copy: Copy, *, ask: Ask = present_gtids) -> N
     the target needs that log: the receiver begins a new one where the copy begins.
     ``ask``: how the source is asked for its executed and purged GTID sets.
 
-    Raises SourceError; LogError for another source's log, and for one that is written or read.
+    Raise SourceError; LogError for another source's log, and for one that is written or read.
     """
     path, sets = config.relay.path, _gtid_sets(config)
     if sets is None:

@@ -22,7 +22,7 @@ _COMPLAINT_MAX = 300
 
 
 def password_of(source: Source) -> str:
-    """Return the account's password. Raises SecretError if the configured place has none."""
+    """Return the account's password. Raise SecretError if the configured place has none."""
     if source.password_env:
         if source.password_env not in os.environ:
             raise SecretError(
@@ -39,7 +39,7 @@ def password_of(source: Source) -> str:
             raise SecretError(
                 f"can't read the password: {error.strerror}", file=source.password_file
             ) from error
-        except UnicodeDecodeError:  # it holds what was read
+        except UnicodeDecodeError:  # the error contains the secret
             raise SecretError(
                 "can't read the password: it is not UTF-8", file=source.password_file
             ) from None

@@ -72,7 +72,7 @@ class _ClearPassword:
 
 def connect(source: Source) -> Any:
     """Open a PyMySQL connection, with a session of ours. The password is read anew each time.
-    Raises SourceError, SourceLostError, SecretError."""
+    Raise SourceError, SourceLostError, SecretError."""
     address: dict[str, Any] = {"host": source.host, "port": source.port}
     if source.socket:
         address["unix_socket"] = source.socket
@@ -187,7 +187,7 @@ class DumpConnection:
                 cursor.execute(f"KILL {self._mysql.thread_id()}")
 
     def query(self, statement: str) -> list[dict[str, Any]]:
-        """Return the rows of an answer, by column name. Raises SourceError, SourceLostError."""
+        """Return the rows of an answer, by column name. Raise SourceError, SourceLostError."""
         try:
             with self._mysql.cursor(pymysql.cursors.DictCursor) as cursor:
                 cursor.execute(statement)
@@ -234,7 +234,7 @@ class DumpConnection:
         )
 
     def replicas(self) -> list[dict[str, Any]]:
-        """Return the registered replicas. Raises SourceError without the privilege REPLICATION
+        """Return the registered replicas. Raise SourceError without the privilege REPLICATION
         SLAVE."""
         try:
             return self.query("SHOW REPLICAS")
@@ -313,7 +313,7 @@ class DumpConnection:
 
 
 def present_gtids(source: Source) -> tuple[GtidSet, GtidSet]:
-    """Return (the source's executed GTID set, its purged one). Raises SourceError."""
+    """Return (the source's executed GTID set, its purged one). Raise SourceError."""
     connection = DumpConnection(source)
     try:
         server = connection.server()

@@ -120,7 +120,7 @@ def dump_file(server_id: int, file: str, position: int) -> bytes:
     """Return COM_BINLOG_DUMP, which asks for what follows a position. ``file`` "": the source's
     first file.
 
-    Raises SourceError for a position that the command can't hold.
+    Raise SourceError for a position that the command can't hold.
     """
     if position >= 1 << 32:
         raise SourceError(
@@ -150,7 +150,7 @@ def has_checksum(event: bytes) -> bool:
 
 
 def parse_heartbeat(event: bytes) -> Heartbeat:
-    """Return the place in a HEARTBEAT or HEARTBEAT_V2 event. Raises LogError for a damaged one."""
+    """Return the place in a HEARTBEAT or HEARTBEAT_V2 event. Raise LogError for a damaged one."""
     end = len(event) - CRC_LENGTH * has_checksum(event)
     body = event[HEADER_LENGTH:end]
     position = int.from_bytes(event[13:17], "little")

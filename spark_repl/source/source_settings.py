@@ -20,7 +20,7 @@ BEGIN = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
 )
 SESSION = {
-    # what is seen
+    # visible rows
     "autocommit": "1",
     "completion_type": "0",
     "use_secondary_engine": "OFF",
@@ -40,9 +40,9 @@ SESSION = {
     "show_create_table_skip_secondary_engine": "0",
     "show_gipk_in_create_table_and_information_schema": "1",
     "information_schema_stats_expiry": "0",
-    # errors, some of which are known by their words
+    # texts of errors: some errors are recognised by them
     "lc_messages": "'en_US'",
-    # while what was read is written, and between two questions
+    # waits while read rows are written, and between two queries
     "net_read_timeout": "600",
     "net_write_timeout": "600",
     "wait_timeout": "28800",

@@ -176,7 +176,7 @@ class RelayStream:
         if self._error is not None:  # an earlier stream was lost after its first batch had failed
             return
         with Lease() as self._first, Pool(1, "first batch") as beside:
-            # The tables may pass this place before the stream has read it. A purge goes by them.
+            # Tables may pass this place before the stream reads it, and a purge follows the tables.
             first = mark if resumes is None else min(mark, resumes)
             self._applied.hold_by(self._first, first)
             beside.submit(self._apply_logged)

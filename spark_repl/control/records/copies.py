@@ -290,8 +290,8 @@ class CatchUp:
         return self._copy.bounds if self._copy and self.active(executed) else ()
 
     def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
-        """Return the GTID sets of tables that were read as of one moment: their changes can't be
-        applied twice."""
+        """Return the GTID set at which each table was read, for tables that were read as of one
+        moment. Such a table gets only later transactions."""
         return self._copy.exact if self._copy and self.active(executed) else {}
 
     @property

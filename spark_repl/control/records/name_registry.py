@@ -56,8 +56,8 @@ def fed(control: Control) -> set[str]:
 
 
 def fed_shards(control: Control, *, shared: bool) -> dict[str, str]:
-    """Return the Delta tables in which the channel has or had shards, name -> path: those that
-    other channels feed also (``shared``), or its own."""
+    """Return the paths of Delta tables in which the channel has or had shards, by name.
+    ``shared``: those that other channels also feed; else those that only this channel feeds."""
     return {
         whole_of(name): whole_of(path)
         for name, path in _fed_paths(control)

@@ -30,8 +30,8 @@ _Bound = Callable[[str, str], str]
 
 
 def corrected(stats: str, columns: Columns) -> str | None:
-    """Return the ``stats`` of a data file of a table with these columns with bounds that hold for
-    every reader. Return None if they hold already."""
+    """Return a data file's ``stats`` with bounds that hold for every reader, or None if they hold
+    already. The table has these columns."""
     if not _SUSPECT.search(stats):
         return None
     kinds = {

@@ -33,7 +33,7 @@ ADD = pa.schema(
         "size": pa.int64(),
         "modificationTime": pa.int64(),
         "dataChange": pa.bool_(),
-        "stats": pa.large_string(),  # those of a million files may have more than 2 GiB
+        "stats": pa.large_string(),  # statistics of a million files may exceed 2 GiB
         "tags": _TEXTS,
         "deletionVector": _VECTOR,
         "baseRowId": pa.int64(),

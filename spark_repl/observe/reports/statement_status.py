@@ -1,4 +1,4 @@
-"""StatementStatus: the last statements about tables and databases, and which way each was taken.
+"""StatementStatus: the last statements about tables and databases, and the outcome of each.
 
 Statements about accounts, servers and programs are counted, and not listed.
 """
@@ -65,7 +65,7 @@ class StatementStatus:
         self.rewrite = None
 
     def fields(self) -> dict[str, Any]:
-        """What the status file has of it."""
+        """Return the fields for the status file."""
         return {
             "last": [asdict(row) for row in self._last],
             "counts": dict(self.counts),

@@ -322,7 +322,7 @@ def _take(
     entry, rows = entry[order], rows[order]
     new = np.concatenate(([True], entry[1:] != entry[:-1]))
     starts = np.flatnonzero(new)
-    # The rank of a row among those of its entry, counted over all files so far.
+    # Number of each row among the rows of its entry, over all files so far.
     rank = np.arange(len(entry)) - np.repeat(starts, np.diff(np.append(starts, len(entry))))
     rank += matched[entry]
     if keyed and rank.max() > 0:
