@@ -82,10 +82,15 @@ def _families(status: dict[str, Any]) -> Iterator[Metric]:
     requests = _counter("store_requests", "Requests to the object store, by kind", "kind")
     for kind, count in status.get("store_requests", {}).items():
         requests.add_metric([channel, kind], count)
+    repeats = _counter("store_repeats", "Repeated requests to the object store", "reason")
+    for reason, count in status.get("store_repeats", {}).items():
+        repeats.add_metric([channel, reason], count)
+    paused = _counter("store_paused_seconds", "Pauses before repeated requests to the object store")
+    paused.add_metric([channel], status.get("store_paused_s", 0))
     ways = _gauge("statements", "Statements of the last run, by the way they were taken", "way")
     for way, count in status["statements"]["counts"].items():
         ways.add_metric([channel, way], count)
-    yield from (version, changes, filtered, passed, requests, ways)
+    yield from (version, changes, filtered, passed, requests, repeats, paused, ways)
     for name, text in _COUNTERS.items():
         counter = _counter(name, text)
         counter.add_metric([channel], status["counters"].get(name.removesuffix("_published"), 0))

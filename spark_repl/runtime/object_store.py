@@ -10,25 +10,36 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
-import threading
 import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from .object_store_errors import translated_errors
 from .store import StoredFile, Tag
-from .store_clients import client_of
+from .store_clients import LEASE_S, client_of
+from .store_requests import REPEAT_S, count_requests, send
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from obstore import ListResult, ObjectMeta, PutMode, PutResult, UpdateVersion
+    from obstore import (
+        ListResult,
+        ListStream,
+        ObjectMeta,
+        PutMode,
+        PutResult,
+        UpdateVersion,
+        WritableFile,
+    )
     from obstore.store import ObjectStore as Client
+
+logger = logging.getLogger(__name__)
 
 _ID = "sparkreplput"
 """name of an object's attribute by which its writer is recognised; Azure takes letters only"""
@@ -38,25 +49,12 @@ _PART_BYTES, _PUT_PART_BYTES = 10 << 20, 5 << 20
 """of a stream of unknown length; of a content that is put as a whole (obstore's own)"""
 _LISTED = 1000
 """objects of one request"""
-_counts: Counter[str] = Counter()
-_counting = threading.Lock()
 
 
-def request_counts() -> dict[str, int]:
-    """Return the number of this process's requests by kind: list, head, get, put, delete. The
-    retries of obstore, and the requests of delta-rs, are not counted."""
-    with _counting:
-        return dict(_counts)
-
-
-def _count(kind: str, number: int = 1) -> None:
-    with _counting:
-        _counts[kind] += number
-
-
-def _count_put(size: int, part: int) -> None:
-    """Count a put: above one part there is a request for each part, and two around them."""
-    _count("put", 1 if size <= part else -(-size // part) + 2)
+def _put_requests(size: int, part: int) -> int:
+    """Return the number of requests of a put: above one part there is a request for each part, and
+    two around them."""
+    return 1 if size <= part else -(-size // part) + 2
 
 
 class ObjectStore:
@@ -64,15 +62,15 @@ class ObjectStore:
 
     def read(self, path: str) -> bytes:
         client, key = client_of(path)
-        _count("get")
-        with translated_errors(path):
-            return obstore.get(client, key).bytes().to_bytes()
+        return send("get", path, lambda: obstore.get(client, key).bytes().to_bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         client, key = client_of(path)
-        _count("get")
-        with translated_errors(path):
-            return obstore.get_range(client, key, start=start, length=length).to_bytes()
+        return send(
+            "get",
+            path,
+            lambda: obstore.get_range(client, key, start=start, length=length).to_bytes(),
+        )
 
     def open_input(self, path: str) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(self.open_parquet(path), _AHEAD_BYTES))
@@ -85,10 +83,9 @@ class ObjectStore:
         return cast(BinaryIO, ObjectOutput(path))
 
     def put(self, path: str, content: bytes) -> None:
-        client, key = client_of(path)
-        _count_put(len(content), _PUT_PART_BYTES)
-        with translated_errors(path):
-            obstore.put(client, key, content)
+        number = _put_requests(len(content), _PUT_PART_BYTES)
+        client, key = client_of(path, "parts" if number > 1 else "")
+        send("put", path, lambda: obstore.put(client, key, content), number=number)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
         client, key = client_of(path)
@@ -96,21 +93,21 @@ class ObjectStore:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag]:
-        client, key = client_of(path, small=True)
-        _count("get")
-        with translated_errors(path):
+        client, key = client_of(path, "lease")
+
+        def request() -> tuple[bytes, Tag]:
             result = obstore.get(client, key)
             return result.bytes().to_bytes(), _tag(result.meta)
 
+        return send("get", path, request, repeat_s=LEASE_S)
+
     def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
-        client, key = client_of(path, small=True)
-        return _put_if(client, key, path, content, _mode(tag))
+        client, key = client_of(path, "lease")
+        return _put_if(client, key, path, content, _mode(tag), repeat_s=LEASE_S)
 
     def stat(self, path: str) -> StoredFile:
         client, key = client_of(path)
-        _count("head")
-        with translated_errors(path):
-            return _entry(obstore.head(client, key))
+        return _entry(send("head", path, lambda: obstore.head(client, key)))
 
     def exists(self, path: str) -> bool:
         client, key = client_of(path)
@@ -120,56 +117,43 @@ class ObjectStore:
                 return True
         except FileNotFoundError:
             pass
-        with translated_errors(path):
-            pages = obstore.list(client, f"{key}/" if key else None)
-            return any(meta["size"] for page in _counted(pages) for meta in page)
+        return any(meta["size"] for page in _Pages(client, key, path) for meta in page)
 
     def names(self, folder: str) -> list[str]:
         client, key = client_of(folder)
-        with translated_errors(folder):
-            listing = _list_folder(client, key)
+        listing = _list_folder(client, key, folder)
         paths = [*listing["common_prefixes"], *(meta["path"] for meta in listing["objects"])]
         return [path[len(key) + 1 :] for path in paths]
 
     def entries(self, folder: str) -> dict[str, StoredFile]:
         """Return the objects right below a folder, by name."""
         client, key = client_of(folder)
-        with translated_errors(folder):
-            objects = _list_folder(client, key)["objects"]
+        objects = _list_folder(client, key, folder)["objects"]
         return {meta["path"][len(key) + 1 :]: _entry(meta) for meta in objects}
 
     def names_after(self, folder: str, name: str) -> list[str]:
         """A request for each thousand objects that come after the name, at any depth."""
         client, key = client_of(folder)
-        with translated_errors(folder):
-            pages = obstore.list(client, f"{key}/", offset=f"{key}/{name}")
-            below = [meta["path"][len(key) + 1 :] for page in _counted(pages) for meta in page]
+        pages = _Pages(client, key, folder, f"{key}/{name}")
+        below = [meta["path"][len(key) + 1 :] for page in pages for meta in page]
         return sorted(path for path in below if "/" not in path)
 
     def walk(self, folder: str) -> Iterator[tuple[str, StoredFile]]:
         client, key = client_of(folder)
-        pages = _counted(obstore.list(client, f"{key}/"))
-        while True:
-            with translated_errors(folder):
-                page = next(pages, None)
-            if page is None:
-                return
+        for page in _Pages(client, key, folder):
             for meta in page:
                 if meta["size"]:
                     yield meta["path"][len(key) + 1 :], _entry(meta)
 
     def remove(self, path: str) -> None:
         client, key = client_of(path)
-        _count("delete")
-        with translated_errors(path):
-            obstore.delete(client, key)
+        send("delete", path, lambda: obstore.delete(client, key))
 
     def remove_folder(self, folder: str) -> None:
         client, key = client_of(folder)
-        with translated_errors(folder):
-            for page in _counted(obstore.list(client, f"{key}/")):
-                _count("delete")
-                obstore.delete(client, [meta["path"] for meta in page])
+        for page in _Pages(client, key, folder):
+            paths = [meta["path"] for meta in page]
+            send("delete", folder, partial(obstore.delete, client, paths))
 
 
 class ObjectInput(io.RawIOBase):
@@ -199,10 +183,7 @@ class ObjectInput(io.RawIOBase):
         length = rest if size is None or size < 0 else min(size, rest)
         if not length:
             return b""
-        client, key = client_of(self._path)
-        _count("get")
-        with translated_errors(self._path):
-            content = obstore.get_range(client, key, start=self._at, length=length).to_bytes()
+        content = _STORE.read_range(self._path, self._at, length)
         self._at += len(content)
         return content
 
@@ -216,17 +197,16 @@ class ObjectInput(io.RawIOBase):
 
 
 class ObjectOutput:
-    """A new object: in one request if it is small, else in parts, several at once. It is there when
-    it is closed. If its context fails it never is, and its parts stay until the store removes them.
+    """A new object: sent in one request if it is small, otherwise in parts, several at once. It
+    exists after it is closed. If its context fails it never exists, and its parts are removed.
 
     It is no ``io`` class: those close an object that is garbage-collected.
     """
 
     def __init__(self, path: str) -> None:
-        client, key = client_of(path)
         self._path, self._written, self.closed = path, 0, False
-        with translated_errors(path):
-            self._writer = obstore.open_writer(client, key, buffer_size=_PART_BYTES)
+        self._first = list[bytes]()  # content of an object that may be small
+        self._parts: WritableFile | None = None
 
     def writable(self) -> bool:
         return True
@@ -241,21 +221,38 @@ class ObjectOutput:
         return self._written
 
     def write(self, content: Any) -> int:
-        with translated_errors(self._path):
-            self._writer.write(content)
         size = memoryview(content).nbytes
         self._written += size
+        if self._written <= _PART_BYTES:
+            self._first.append(bytes(content))
+            return size
+        with translated_errors(self._path):
+            if self._parts is None:
+                client, key = client_of(self._path, "parts")
+                self._parts = obstore.open_writer(client, key, buffer_size=_PART_BYTES)
+                self._parts.write(b"".join(self._first))
+                self._first.clear()
+            self._parts.write(content)
         return size
 
     def flush(self) -> None:
         """Do nothing: an object is there as a whole, or not at all."""
 
     def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            _count_put(self._written, _PART_BYTES)
+        if self.closed:
+            return
+        self.closed = True
+        if self._parts is None:
+            client, key = client_of(self._path)
+            content = b"".join(self._first)
+            send("put", self._path, lambda: obstore.put(client, key, content, use_multipart=False))
+            return
+        count_requests("put", _put_requests(self._written, _PART_BYTES))
+        try:
             with translated_errors(self._path):
-                self._writer.close()
+                self._parts.close()
+        except FileNotFoundError as error:  # a repeated request has found its upload completed
+            raise OSError(errno.EIO, f"unknown outcome: {error}", self._path) from error
 
     def __enter__(self) -> ObjectOutput:
         return self
@@ -268,45 +265,73 @@ class ObjectOutput:
     ) -> None:
         if kind is None:
             self.close()
+        elif self._parts is not None and not self.closed:
+            count_requests("delete")
+            try:
+                self._parts.__exit__(kind, error, traceback)
+            except (BaseError, OSError) as failure:
+                logger.warning("%s: parts of an upload are left: %s", self._path, failure)
         self.closed = True
 
 
-def _counted(pages: Iterable[Sequence[ObjectMeta]]) -> Iterator[Sequence[ObjectMeta]]:
-    """Yield pages of a listing, and count a request for each; for none as well."""
-    is_empty = True
-    for page in pages:
-        is_empty = False
-        _count("list")
-        yield page
-    if is_empty:
-        _count("list")
+_STORE = ObjectStore()
 
 
-def _list_folder(client: Client, key: str) -> ListResult[Sequence[ObjectMeta]]:
-    listing = obstore.list_with_delimiter(client, f"{key}/")
-    listed = len(listing["objects"]) + len(listing["common_prefixes"])
-    _count("list", max(1, -(-listed // _LISTED)))
+class _Pages:
+    """Objects below a key that come after ``after``, in pages of a request each. A request that
+    failed is repeated after the last object that was listed."""
+
+    def __init__(self, client: Client, key: str, path: str, after: str | None = None) -> None:
+        self._client, self._prefix, self._path = client, f"{key}/" if key else None, path
+        self._after, self._pages = after, cast("ListStream[Sequence[ObjectMeta]] | None", None)
+
+    def __iter__(self) -> Iterator[Sequence[ObjectMeta]]:
+        while page := send("list", self._path, self._next):
+            self._after = page[-1]["path"]
+            yield page
+            if len(page) < _LISTED:
+                return
+
+    def _next(self) -> Sequence[ObjectMeta] | None:
+        pages = self._pages or obstore.list(
+            self._client, self._prefix, offset=self._after, chunk_size=_LISTED
+        )
+        self._pages = None
+        page = next(pages, None)
+        self._pages = pages
+        return page
+
+
+def _list_folder(client: Client, key: str, path: str) -> ListResult[Sequence[ObjectMeta]]:
+    """A request for each thousand names."""
+    listing = send("list", path, lambda: obstore.list_with_delimiter(client, f"{key}/"))
+    names = len(listing["objects"]) + len(listing["common_prefixes"])
+    count_requests("list", max(0, -(-names // _LISTED) - 1))
     return listing
 
 
-def _put_if(client: Client, key: str, path: str, content: bytes, mode: PutMode) -> Tag | None:
+def _put_if(
+    client: Client, key: str, path: str, content: bytes, mode: PutMode, repeat_s: float = REPEAT_S
+) -> Tag | None:
     """Put an object if the store's own condition is true. Return its tag, or None if the condition
     is false.
 
-    obstore repeats a request whose answer was lost. The store then refuses the second one, and the
+    A request whose answer was lost is repeated. The store then refuses the second one, and the
     object's id shows whether this call wrote the object.
     """
     own = uuid.uuid4().hex
-    _count("put")
-    with translated_errors(path):
+
+    def put() -> PutResult | None:
         try:
-            return _tag(obstore.put(client, key, content, mode=mode, attributes={_ID: own}))
+            return obstore.put(client, key, content, mode=mode, attributes={_ID: own})
         except (AlreadyExistsError, PreconditionError):
-            pass
-    _count("get")
+            return None
+
+    result = send("put", path, put, repeat_s=repeat_s)
+    if result is not None:
+        return _tag(result)
     try:
-        with translated_errors(path):
-            existing = obstore.get(client, key)
+        existing = send("get", path, lambda: obstore.get(client, key), repeat_s=repeat_s)
     except FileNotFoundError:
         return None
     return _tag(existing.meta) if existing.attributes.get(_ID) == own else None

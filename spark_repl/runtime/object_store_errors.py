@@ -33,9 +33,10 @@ _REFUSED = re.compile(
 # Where a machine in a cloud gets its credentials: a machine elsewhere that was given none asks it.
 _NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 _TIMED_OUT = re.compile(r"time(d )?[ -]?out|408 Request", re.IGNORECASE)
+_THROTTLED = re.compile(r"\b(429|503) |SlowDown|ServerBusy|TooManyRequests")
 _MOMENT = re.compile(
     r"HTTP error|error sending request|error decoding response|connection (closed|reset|error)"
-    r"|\b(429|50[0234]) |SlowDown|ServerBusy|InternalError",
+    r"|\b50[024] |InternalError",
     re.IGNORECASE,
 )
 _VARIABLES = {
@@ -55,7 +56,7 @@ def translated_errors(path: str) -> Iterator[None]:
     """Translate the errors of obstore's calls about ``path``.
 
     Raise FileNotFoundError, FileExistsError, TargetError, or OSError, with a number if a retry may
-    cure it.
+    cure it: EBUSY if the store is throttled, ETIMEDOUT, EIO.
     """
     try:
         yield
@@ -73,6 +74,8 @@ def _meaning(error: Exception, path: str) -> Exception:
         return _numbered(FileExistsError, errno.EEXIST, path)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return refused(text, path)
+    if _THROTTLED.search(text):
+        return OSError(errno.EBUSY, text[:_MOST], path)
     if _TIMED_OUT.search(text):
         return TimeoutError(errno.ETIMEDOUT, text[:_MOST], path)
     if _MOMENT.search(text):

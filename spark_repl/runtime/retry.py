@@ -3,8 +3,8 @@
 An error is temporary if a new attempt can succeed, which reads the relay log again and plans on
 fresh snapshots: storage was slow or throttled, a worker died. Not temporary: another applier,
 damage in the log, rows that don't fit. ``source.dump`` decides about a source's own errors. A full
-disk is waited for, as in MySQL, and not counted. A conflict with another writer's OPTIMIZE has a
-bound of its own: the group is planned again.
+disk is waited for, as in MySQL, and not counted; so is a throttled object store. A conflict with
+another writer's OPTIMIZE has a bound of its own: the group is planned again.
 
 As in MySQL, a transaction's retries count until it is committed: while it is staged, by its worker,
 and then with its group while XA branches are kept, tables are written and the cut is published. A
@@ -36,6 +36,7 @@ from ..errors import (
     TargetError,
 )
 from .java import jvm_end
+from .target_uri import is_remote
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +48,8 @@ Wait = Callable[[threading.Event, float], bool]
 
 PAUSE_MAX_S = 5
 CONFLICTS_MAX = 60
-_DISK_PAUSE_S = 5
-_DISK_LOG_EVERY_S = 600
+_WAIT_PAUSE_S = 5
+_WAIT_LOG_EVERY_S = 600
 _TEMPORARY_ERRNO = frozenset(
     {
         errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE,
@@ -96,6 +97,14 @@ def disk_full(error: BaseException) -> bool:
     if isinstance(error, StreamingQueryException):
         return _FULL_JAVA in str(error)
     return isinstance(error, Py4JJavaError) and _FULL_JAVA in str(error.java_exception)
+
+
+def throttled(error: BaseException) -> bool:
+    """Return whether an object store has refused requests for more than the time for which
+    ``store_requests`` repeats them, because there are too many."""
+    if not isinstance(error, OSError) or error.errno != errno.EBUSY:
+        return False
+    return isinstance(error.filename, str) and is_remote(error.filename)
 
 
 def temporary(error: BaseException) -> bool:
@@ -269,9 +278,9 @@ class Retries:
         Raise an error that is not temporary unchanged; JvmEndedError if Spark is gone;
         GivenUpError, with MySQL's words, after the last attempt; Stopped if stop() interrupts.
         """
-        conflicts = 0
+        conflicts = waits = 0
         count, reached = self.counts.of(slot), progress()
-        disk_logged_at = -float(_DISK_LOG_EVERY_S)
+        logged_at = -float(_WAIT_LOG_EVERY_S)
         while True:
             try:
                 return work()
@@ -288,12 +297,12 @@ class Retries:
             except Exception as error:
                 if (jvm_ended := jvm_end(error)) is not None:
                     raise jvm_ended from error
-                if disk_full(error):
-                    if time.monotonic() - disk_logged_at >= _DISK_LOG_EVERY_S:
-                        text = first_line(error)
-                        logger.error("disk is full (%s): waiting for someone to free space", text)
-                        disk_logged_at = time.monotonic()
-                    self._pause(_DISK_PAUSE_S)
+                if disk_full(error) or throttled(error):
+                    waits += 1
+                    if throttled(error):
+                        workers = tuple(failed()) or count.workers
+                        self._on_retry(Retry(error, waits, slot, workers))
+                    logged_at = self._wait_for_storage(error, logged_at)
                     continue
                 if not temporary(error):
                     raise
@@ -312,6 +321,19 @@ class Retries:
         logger.warning("attempt %d failed, retrying: %s", number, first_line(error))
         count.waits()
         self._pause(min(number, PAUSE_MAX_S))
+
+    def _wait_for_storage(self, error: Exception, logged_at: float) -> float:
+        """Wait for a full disk or a throttled store, which does not count. Return when this was
+        logged."""
+        if time.monotonic() - logged_at >= _WAIT_LOG_EVERY_S:
+            logged_at = time.monotonic()
+            if disk_full(error):
+                text = "disk is full (%s): waiting for someone to free space"
+                logger.error(text, first_line(error))
+            else:
+                logger.warning("the object store is throttled (%s): waiting", first_line(error))
+        self._pause(_WAIT_PAUSE_S)
+        return logged_at
 
     def _pause(self, seconds: float) -> None:
         if self._wait(self._stopping, seconds):

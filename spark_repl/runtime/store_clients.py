@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
@@ -34,8 +34,9 @@ _READ_FROM = {
     "memory": (),
 }
 """by scheme, how variables begin that a client depends on"""
-# Then the applier's own retries follow, which others see (status, log).
-_RETRY: RetryConfig = {
+_ONCE: RetryConfig = {"max_retries": 0, "retry_timeout": timedelta(0)}
+"""of all requests that ``store_requests`` repeats"""
+_PARTS_RETRY: RetryConfig = {
     "max_retries": 5,
     "retry_timeout": timedelta(seconds=60),
     "backoff": {
@@ -49,23 +50,29 @@ _DELTA_RS_RETRY = {
     "retry_timeout": "60s",
     "backoff_config.max_backoff": "2s",
 }
-"""as _RETRY: delta-rs holds the interpreter's lock meanwhile"""
-_TIMEOUT, _SMALL_S = "120s", 10
-"""of a request, with what is read in its answer; seconds of one about a small object, with all its
-retries"""
+"""as _PARTS_RETRY: delta-rs holds the interpreter's lock meanwhile"""
+Use = Literal["", "parts", "lease"]
+"""what a client is used for: requests that are sent once, those of an object that is sent in parts,
+which obstore repeats, or requests about a lease, which have less time"""
+LEASE_S = 10
+"""seconds of a request about a lease"""
+_ANSWER_TIMEOUT = "30s"
+"""of a request, until its answer begins, and between two reads of the answer"""
+_TIMEOUT = "120s"
+"""of a request, with what is read in its answer"""
 _PROFILE_AGE = timedelta(minutes=5)
 """after which keys of a profile are read again"""
 
 
-def client_of(path: str, *, small: bool = False) -> tuple[ObjectStore, str]:
-    """Return the client of a URI's bucket, one for each process, bucket and environment, and the
-    URI's key. ``small``: a client that gives up after 10 s. Raises ConfigError."""
+def client_of(path: str, use: Use = "") -> tuple[ObjectStore, str]:
+    """Return the client of a URI's bucket, one for each process, bucket, environment and use, and
+    the URI's key. Raise ConfigError."""
     scheme, bucket, key = uri_parts(path)
     begins = _READ_FROM[scheme]
     read = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(begins)))
     if not begins:
         return _memory(bucket), key
-    return _client(scheme, bucket, read, small), key
+    return _client(scheme, bucket, read, use), key
 
 
 @cache
@@ -74,18 +81,19 @@ def _memory(_: str) -> MemoryStore:
 
 
 @cache
-def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...], small: bool) -> ObjectStore:
+def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...], use: Use) -> ObjectStore:
     options: dict[str, Any] = {**_options(scheme, bucket)}
     allow_http = options.pop("allow_http", "false") == "true"
+    client_options = {
+        "timeout": f"{LEASE_S}s" if use == "lease" else _TIMEOUT,
+        "allow_http": allow_http,
+    }
+    if not use:
+        client_options["read_timeout"] = _ANSWER_TIMEOUT
     settings: dict[str, Any] = {
         "config": options,
-        "client_options": {
-            "timeout": f"{_SMALL_S}s" if small else _TIMEOUT,
-            "allow_http": allow_http,
-        },
-        "retry_config": {**_RETRY, "retry_timeout": timedelta(seconds=_SMALL_S)}
-        if small
-        else _RETRY,
+        "client_options": client_options,
+        "retry_config": _PARTS_RETRY if use == "parts" else _ONCE,
     }
     if scheme == "s3a":
         return S3Store(bucket, credential_provider=_profile_keys(), **settings)

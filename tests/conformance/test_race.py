@@ -23,7 +23,7 @@ from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.delta.store import storage
-from tests.support.dropping_proxy import dropping_proxy
+from tests.support.store_proxy import DROPPED_ANSWER, DROPPED_REQUEST, store_proxy
 from tests.support.stores import SERVERS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("who", pa.string())])
@@ -93,13 +93,14 @@ def test_writers_on_a_store_whose_answers_get_lost(
 ) -> None:
     """Two of ours behind a proxy that drops requests and answers at random, and one of delta-rs."""
     dice = random.Random(kind)
-    with SERVERS[kind](tmp_path) as server, dropping_proxy(server.url) as proxy:
+    with SERVERS[kind](tmp_path) as server, store_proxy(server.url) as proxy:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         folder = f"{server.base}/race/t"
         make_table(folder)
         lossy = {**os.environ, **server.at(proxy.url)}
-        proxy.drops = lambda method, target: dice.choice(("answer", "request", *[None] * 18))
+        faults = (DROPPED_ANSWER, DROPPED_REQUEST, *[None] * 18)
+        proxy.fault = lambda method, target: dice.choice(faults)
         writers = [
             start("ours", folder, "one", count, lossy),
             start("ours", folder, "two", count, lossy),

@@ -36,6 +36,7 @@ from ...rules.row_filters import check_row_filters
 from ...runtime.part_files import remove_dead_parts
 from ...runtime.private_files import make_private_folder
 from ...runtime.retry import Retries, until_stopped
+from ...runtime.store_requests import each_pause
 from ...runtime.workers import Workers
 from ...write.alter.table_changes import TableChanges
 from ...write.cascades.emulated_cascades import emulate
@@ -293,7 +294,8 @@ class Replica:
         opened.pipeline.end_by_hand()
         opened.coordinator.catch_up(resume_offset(opened.checkpoint))
         if not stream.has_met_until():
-            stream.run(follow=follow)
+            with each_pause(opened.status.pauses):
+                stream.run(follow=follow)
         if opened.coordinator.reached_until:
             self._stop.set()
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ... import formats
 from ...errors import FormatError, SparkReplError
-from ...runtime.object_store import request_counts
 from ...runtime.private_files import private_opener
+from ...runtime.store_requests import paused_s, repeat_counts, request_counts
 from .latency import Latency, Times
 from .progress_history import Backlog, Counts, ProgressHistory
 from .rates import Rates
@@ -250,6 +250,10 @@ class ApplierStatus:
             self._workers.transient(retry.slot, retry.workers, retry.error, retry.code)
         self._write(at_once=True)
 
+    def pauses(self) -> None:
+        """Record that a request to the object store is going to be repeated."""
+        self._write()
+
     def failed(self, slot: int, workers: Iterable[int], error: BaseException) -> None:
         """Record an error of these workers in a group. The applier will stop."""
         with self._lock:
@@ -317,6 +321,8 @@ class ApplierStatus:
             "row_filters": dict(counters.row_filters),
             "passed_over": dict(counters.passed_over),
             "store_requests": request_counts(),
+            "store_repeats": repeat_counts(),
+            "store_paused_s": round(paused_s(), 1),
             "rates": self._rates.fields(counters.transactions, counters.row_changes),
             "commit_to_cut": self._latency.fields(),
             "log": {} if backlog is None else backlog.fields(),

@@ -47,6 +47,7 @@ _FIGURES = (
     "row_filters",
     "passed_over",
     "store_requests",
+    "store_repeats",
 )
 """figures of the applier's report that a status passes on"""
 
@@ -81,6 +82,7 @@ def status(
         "lag": _lag(live, last, receiver, relay, running=running),
         "rates": rates_per_s(rated, running=running),
         **{name: live.get(name, {}) for name in _FIGURES},
+        "store_paused_s": live.get("store_paused_s", 0.0),
         "replication_connection_status": [receiver] if receiver else [],
         "replica_status": [_replica_status(channel, last, receiver)],
         **_applier_tables(channel, live, last, pid, running=running),

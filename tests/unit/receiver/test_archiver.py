@@ -31,8 +31,8 @@ from tests.support.archived_log import (
     received,
     recorded,
 )
-from tests.support.dropping_proxy import Dropped, dropping_proxy
 from tests.support.dump_stream import dump, feed, packets
+from tests.support.store_proxy import DROPPED_ANSWER, DROPPED_REQUEST, store_proxy
 from tests.support.stores import SERVERS
 
 CHUNK = "relay_archived"
@@ -438,16 +438,15 @@ def test_a_store_that_loses_requests_and_answers(
     """The thread repeats what fails, and nothing is written twice."""
     rng = random.Random(5)
 
-    def drops(method: str, _: str) -> Dropped:
-        return rng.choice((None, None, None, "answer", "request")) if method == "PUT" else None
+    faults = (None, None, None, DROPPED_ANSWER, DROPPED_REQUEST)
 
     with SERVERS["s3"](tmp_path) as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        with dropping_proxy(server.url) as proxy:
+        with store_proxy(server.url) as proxy:
             for name, value in server.at(proxy.url).items():
                 monkeypatch.setenv(name, value)
-            proxy.drops = drops
+            proxy.fault = lambda method, target: rng.choice(faults) if method == "PUT" else None
             archive = RelayArchive(f"{server.base}/lossy/relay")
             _until_archived(archiver(log_copy, archive, chunk_bytes=5000), log_copy)
             assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)

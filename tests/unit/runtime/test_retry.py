@@ -77,6 +77,17 @@ def test_retries_in_vain_end_with_their_number(most):
     assert found.value.number == 1205
 
 
+def test_a_throttled_store_is_waited_for_without_counting():
+    clock, seen = Clock(), []
+    retries = Retries(1, clock, lambda retry: seen.append((retry.number, retry.code)))
+    busy = OSError(errno.EBUSY, "503 Slow Down", "s3a://bank/lake/t/a")
+    assert retries.run(failing(4, busy)) == "done"
+    assert clock.pauses == [5] * 4
+    assert seen == [(number, errno.EBUSY) for number in (1, 2, 3, 4)]
+    with pytest.raises(GivenUpError):
+        retries.run(failing(2, OSError(errno.EBUSY, "busy", "/lake/t/a")))
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -22,11 +22,17 @@ from hypothesis import strategies as st
 
 from spark_repl.delta.store import storage
 from spark_repl.errors import TargetError
-from spark_repl.runtime.object_store import request_counts
 from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store import Tag
-from tests.support.dropping_proxy import Dropped, dropping_proxy, first_answer_to
+from spark_repl.runtime.store_requests import request_counts
 from tests.support.s3_server import requested
+from tests.support.store_proxy import (
+    DROPPED_ANSWER,
+    DROPPED_REQUEST,
+    Fault,
+    first_answer_to,
+    store_proxy,
+)
 from tests.support.stores import SERVERS, StoreServer
 
 WRITERS = 8
@@ -330,7 +336,7 @@ def test_writers_that_count_in_a_file_count_each_once(place):
 def behind_a_proxy(server: StoreServer, patch: pytest.MonkeyPatch) -> Iterator[Any]:
     if not server.url:
         pytest.skip("no line that could break")
-    with dropping_proxy(server.url) as proxy, patch.context() as inner:
+    with store_proxy(server.url) as proxy, patch.context() as inner:
         for name, value in server.at(proxy.url).items():
             inner.setenv(name, value)
         yield proxy
@@ -339,33 +345,33 @@ def behind_a_proxy(server: StoreServer, patch: pytest.MonkeyPatch) -> Iterator[A
 def test_a_lost_answer_is_recognised(server, place, monkeypatch):
     """obstore asks again; what it is then told of its own file is not another writer's."""
     with behind_a_proxy(server, monkeypatch) as proxy:
-        proxy.drops = first_answer_to("PUT")
+        proxy.fault = first_answer_to("PUT")
         storage.put_if_absent(f"{place}/a", b"ours")
-        proxy.drops = first_answer_to("PUT")
+        proxy.fault = first_answer_to("PUT")
         with pytest.raises(FileExistsError):
             storage.put_if_absent(f"{place}/a", b"theirs")
-        proxy.drops = first_answer_to("GET")
+        proxy.fault = first_answer_to("GET")
         assert storage.read(f"{place}/a") == b"ours"
         _, tag = storage.read_tagged(f"{place}/a")
-        proxy.drops = first_answer_to("PUT")
+        proxy.fault = first_answer_to("PUT")
         later = storage.put_if_match(f"{place}/a", b"ours again", tag)
         assert later is not None and later == storage.read_tagged(f"{place}/a")[1]
         assert storage.put_if_match(f"{place}/a", b"theirs", tag) is None
-        proxy.drops = first_answer_to("PUT")
+        proxy.fault = first_answer_to("PUT")
         storage.put(f"{place}/a", b"newer")
     assert storage.read(f"{place}/a") == b"newer"
 
 
-@pytest.mark.parametrize("lost", ["answer", "request"])
-def test_an_unknown_outcome_is_an_error_of_the_moment(server, place, monkeypatch, lost: Dropped):
+@pytest.mark.parametrize("lost", [DROPPED_ANSWER, DROPPED_REQUEST])
+def test_an_unknown_outcome_is_an_error_of_the_moment(server, place, monkeypatch, lost: Fault):
     """Whether the file is there shows when the store answers again."""
     with behind_a_proxy(server, monkeypatch) as proxy:
-        proxy.drops = lambda method, target: lost
+        proxy.fault = lambda method, target: lost
         with pytest.raises(OSError) as caught:
             storage.put_if_absent(f"{place}/a", b"ours")
         assert temporary(caught.value)
         assert not isinstance(caught.value, FileExistsError | FileNotFoundError)
-    assert storage.is_file(f"{place}/a") == (lost == "answer")
+    assert storage.is_file(f"{place}/a") == (lost is DROPPED_ANSWER)
 
 
 def test_writers_on_a_line_that_breaks_know_what_has_landed(server, place, monkeypatch):
@@ -389,7 +395,8 @@ def test_writers_on_a_line_that_breaks_know_what_has_landed(server, place, monke
         return landed
 
     with behind_a_proxy(server, monkeypatch) as proxy:
-        proxy.drops = lambda method, target: dice.choice(("answer", "request", None, None, None))
+        faults = (DROPPED_ANSWER, DROPPED_REQUEST, None, None, None)
+        proxy.fault = lambda method, target: dice.choice(faults)
         with ThreadPoolExecutor(3) as pool:
             landed = list(pool.map(write, range(3)))
     names = storage.names_after(place, "")
