@@ -14,7 +14,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import obstore
@@ -147,13 +147,12 @@ class ObjectStore:
 
     def remove(self, path: str) -> None:
         client, key = client_of(path)
-        send("delete", path, lambda: obstore.delete(client, key))
+        _delete(client, [key], path)
 
     def remove_folder(self, folder: str) -> None:
         client, key = client_of(folder)
         for page in _Pages(client, key, folder):
-            paths = [meta["path"] for meta in page]
-            send("delete", folder, partial(obstore.delete, client, paths))
+            _delete(client, [meta["path"] for meta in page], folder)
 
 
 class ObjectInput(io.RawIOBase):
@@ -308,6 +307,26 @@ def _list_folder(client: Client, key: str, path: str) -> ListResult[Sequence[Obj
     names = len(listing["objects"]) + len(listing["common_prefixes"])
     count_requests("list", max(0, -(-names // _LISTED) - 1))
     return listing
+
+
+def _delete(client: Client, keys: Sequence[str], path: str) -> None:
+    """Delete objects. Raise FileNotFoundError if one is missing, except on S3, and except for a
+    repeated request: the one before may have deleted it."""
+    attempts = 0
+
+    def request() -> None:
+        nonlocal attempts
+        attempts += 1
+        try:
+            obstore.delete(client, keys)
+        except FileNotFoundError:
+            if attempts == 1:
+                raise
+            for key in keys:  # obstore has ended with the first that is missing
+                with suppress(FileNotFoundError):
+                    obstore.delete(client, key)
+
+    send("delete", path, request)
 
 
 def _put_if(
