@@ -71,6 +71,7 @@ class StoreProxy(ThreadingHTTPServer):
         self.latency_s = 0.0
         self.fault: Rule = lambda method, target: None
         self.requests = list[Request]()
+        self.ending = threading.Event()
 
     @property
     def url(self) -> str:
@@ -89,7 +90,7 @@ class _Handler(EveryMethod):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.requests.append(Request(self.command, self.path, time.monotonic()))
         fault = self.server.fault(self.command, self.path) or Fault()
-        time.sleep(self.server.latency_s + fault.late_s)  # the latency is what is asked for
+        self.server.ending.wait(self.server.latency_s + fault.late_s)
         if fault.drops == "request":
             self.close_connection = True
         elif fault.status:
@@ -138,6 +139,7 @@ def store_proxy(upstream: str) -> Iterator[StoreProxy]:
         thread = threading.Thread(target=proxy.serve_forever, daemon=True)
         thread.start()
         yield proxy
+        proxy.ending.set()
         proxy.shutdown()
         thread.join()
 

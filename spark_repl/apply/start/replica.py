@@ -155,10 +155,11 @@ class Replica:
         self._control = control = self._at.control
         warn_if_new(self._at)
         control.on_taken = self.fail
-        control.claim(take_over=self._take_over)
-        succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
-        remove_dead_parts(*self.layout.written_to(control.epoch))
-        self._open(control)
+        with control.one_look():
+            control.claim(take_over=self._take_over)
+            succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
+            remove_dead_parts(*self.layout.written_to(control.epoch))
+            self._open(control)
         if self._endpoint is not None:
             self._endpoint.serve(endpoint_snapshots(self.config, self._relay_path, self._at))
             self.page = self._endpoint.address

@@ -127,8 +127,10 @@ class Control(ControlRows):
     def _newest_owner(self) -> tuple[int, Owner] | None:
         """Read the newest version, and return its owner. Raise TargetError if the target belongs to
         another channel."""
-        seen = self._seen = ControlLog.newest(self.path) or self._create()
-        self._read = self._snapshot_of(seen)
+        self._looks.forget()
+        seen = self._seen = self._newest_log() or self._create()
+        if self._read.version != seen.version:
+            self._read = self._snapshot_of(seen)
         # Each commit since the last pruning is a file: a start is no reason to prune.
         self._pruned = seen.version - len(seen.files)
         owner = self.owner()
@@ -199,6 +201,7 @@ class Control(ControlRows):
         of many removals. Raise OSError, TargetError."""
         if self._owned_at is not None and ends_with(self.path, self._owned_at):
             return
+        self._looks.forget()
         snapshot = self.snapshot()
         if not storage.is_file(commit_path(self.path, snapshot.version)):
             self._read = ControlSnapshot()  # what it has read is of another table
@@ -371,6 +374,7 @@ class Control(ControlRows):
         time."""
         if self._seen is None:
             raise FencedError("this process does not own the target", file=self.path)
+        self._looks.forget()
         mark = self._fence.mark(content)
         commit = self._fence.commit(mark, replaces=replaces, columns=columns)
         try:
@@ -385,6 +389,7 @@ class Control(ControlRows):
                 self._seen = None  # it slept: a successor has removed the commits that came first
                 raise taken_over(self.path, self.owner())
         self._seen = landed
+        self._looks.forget()
         return True
 
     def _resolve(self, mark: str, error: Exception) -> None:

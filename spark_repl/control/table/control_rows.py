@@ -9,8 +9,10 @@ To read all rows takes seconds with thousands of cuts; an appended commit is one
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,12 +41,27 @@ _GONE = "is the folder as the applier left it? Nothing but it writes there"
 _HINT = "give the folder that apply or run was given as its target"
 
 
+class _Looks(threading.local):
+    """This thread's last look for newer rows in ``ControlRows.one_look``: the version that it has
+    found; -2: none counts."""
+
+    are_few, version = False, -2
+
+    def note(self, version: int) -> None:
+        if self.are_few:
+            self.version = version
+
+    def forget(self) -> None:
+        self.version = -2
+
+
 class ControlRows:
     """Reads the control table. Thread-safe."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._read = ControlSnapshot()
+        self._looks, self._log = _Looks(), cast("ControlLog | None", None)
 
     @classmethod
     def existing(cls, target: str) -> Self:
@@ -88,19 +105,42 @@ class ControlRows:
         """Return all rows of the newest version. A start reads every kind, and each row may be a
         file. Raise as ``rows``."""
         snapshot = self._read
+        if snapshot.version == self._looks.version:
+            return snapshot
         with storage.named(self.path):
             if is_newest(self.path, snapshot.version):
+                self._looks.note(snapshot.version)
                 return snapshot
             newer = rows_since(self.path, snapshot.version)
             if newer is not None and _is_sequel(snapshot, newer[1]):
                 snapshot = snapshot.with_newer(*newer)
             elif (log := ControlLog.newest(self.path)) is not None:
-                snapshot = self._snapshot_of(log)
+                snapshot, self._log = self._snapshot_of(log), log
             else:
                 return ControlSnapshot()
         if snapshot.version > self._read.version:  # else another thread has read more meanwhile
             self._read = snapshot
+        self._looks.note(snapshot.version)
         return snapshot
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Let this thread look for newer rows only once in the context, and again after each commit
+        of its own and each ``check_owner``. A look is two requests on an object store."""
+        outer, self._looks.are_few = self._looks.are_few, True
+        try:
+            yield
+        finally:
+            self._looks.are_few = outer
+            if not outer:
+                self._looks.forget()
+
+    def _newest_log(self) -> ControlLog | None:
+        """Return the newest version of the log; None if there is no table. Raise OSError, and
+        TargetError if the log is damaged."""
+        if self._log is not None and is_newest(self.path, self._log.version):
+            return self._log
+        return ControlLog.newest(self.path)
 
     def _snapshot_of(self, log: ControlLog) -> ControlSnapshot:
         return ControlSnapshot.of(log.version, self._rows_of(log), KNOWN_FORMAT, self.path)

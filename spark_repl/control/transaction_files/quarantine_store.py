@@ -154,7 +154,7 @@ class QuarantineStore:
     def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
         """Remove the kept transactions of ended quarantines, when ``settle`` has made the record of
         their end durable. Raise OSError."""
-        existing = set(self.numbers())
+        existing = set(self.numbers()) if ended else set()
         removable = [number for number in ended if number in existing]
         if removable:
             settle()

@@ -11,12 +11,14 @@ import os
 import re
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...runtime.target_uri import is_remote
 from ..store.remover import Remover, put_back
 from ..store.storage import is_file, is_whole, names
-from . import checkpoint_writer
+from . import checkpoint_writer, version_checksum
+from .add_actions import live_files
 from .log_checkpoints import hinted_version
 from .log_replay import checkpoint_path, commit_path
 
@@ -24,22 +26,31 @@ if TYPE_CHECKING:
     from .table_snapshot import Snapshot
 
 EVERY = 50
+_REMOTE_EVERY = 10
+"""commits between two looks for the last checkpoint, each a request on an object store"""
 _COMMIT, _CHECKPOINT = re.compile(r"\d{20}\.json"), re.compile(r"\d{20}\.checkpoint\.parquet")
 NEVER = "1000000000"
 """``delta.checkpointInterval`` of our tables, so that none of their commits writes a checkpoint"""
 
 
 def write_if_due(snapshot: Snapshot) -> bool:
-    """Write a checkpoint of a version if the last one is ``EVERY`` commits old or older.
+    """Write a checkpoint of a version if the last one is ``EVERY`` commits old or older, with its
+    checksum if its commit has written none.
 
     Nothing is synced here. The control table's row of a new table must be on the disk first, as
     ``control.settle`` ensures. The commits stay until ``log_cleanup`` has synced the checkpoint and
     removes those that nothing promised needs. Raise OSError, and TargetError if the log does not
     reach back.
     """
+    if is_remote(snapshot.folder) and snapshot.version % _REMOTE_EVERY:
+        return False
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
-    checkpoint_writer.write(snapshot.folder, snapshot.state)
+    folder, state = snapshot.folder, snapshot.state
+    if not version_checksum.belongs_to_each(folder, state):
+        totals = live_files(folder, state.version).totals()
+        version_checksum.write(folder, replace(state, totals=totals), state.txn_id)
+    checkpoint_writer.write(folder, state)
     return True
 
 

@@ -149,7 +149,7 @@ class TableLog:
     ) -> int:
         folder, state = planned.folder, planned.state
         cached = self._totals.pop(folder, None)
-        if state.totals is None:
+        if state.totals is None and version_checksum.belongs_to_each(folder, state):
             is_of_plan = cached and cached[0] == planned.version
             totals = cached[1] if cached and is_of_plan else read_totals(folder, planned.version)
             state = replace(state, totals=totals)
@@ -168,7 +168,8 @@ class TableLog:
         completed = complete(state, actions, operation)
         publish(folder, version, completed)
         landed = self._landed[folder] = state.after(completed)
-        version_checksum.write(folder, landed, txn_id(completed))
+        if version_checksum.belongs_to_each(folder, landed):
+            version_checksum.write(folder, landed, txn_id(completed))
         return version
 
 

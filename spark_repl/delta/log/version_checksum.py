@@ -4,6 +4,10 @@ Delta protocol, section "Version Checksum File". It has protocol, metadata, tran
 and the number and bytes of the live files, so that a reader need not replay the log for them. Each
 is computed from the previous one and the commit's own actions. A reader works without a checksum,
 so a failure here is no error.
+
+On an object store a checksum would be a third of a small commit's writes. There only versions with
+a checkpoint get one, unless the table has in-commit timestamps: the newest commit may be removed,
+and then only its checksum has its timestamp.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import TargetError
+from ...runtime.target_uri import is_remote
 from ..store.storage import put, read
 from .log_replay import checksum_path
 from .log_state import LiveTotals, LogState
@@ -22,6 +27,11 @@ Action = dict[str, Any]
 
 logger = logging.getLogger(__name__)
 _FEW = 100
+
+
+def belongs_to_each(folder: str, state: LogState) -> bool:
+    """Return whether each commit to the table at ``folder`` writes a checksum."""
+    return not is_remote(folder) or state.has_timestamps
 
 
 def read_totals(folder: str, version: int) -> LiveTotals | None:

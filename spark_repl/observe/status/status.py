@@ -48,6 +48,7 @@ _FIGURES = (
     "passed_over",
     "store_requests",
     "store_repeats",
+    "store_paused_s",
 )
 """figures of the applier's report that a status passes on"""
 
@@ -81,8 +82,7 @@ def status(
         "run": run,
         "lag": _lag(live, last, receiver, relay, running=running),
         "rates": rates_per_s(rated, running=running),
-        **{name: live.get(name, {}) for name in _FIGURES},
-        "store_paused_s": live.get("store_paused_s", 0.0),
+        **{name: live.get(name, 0.0 if name.endswith("_s") else {}) for name in _FIGURES},
         "replication_connection_status": [receiver] if receiver else [],
         "replica_status": [_replica_status(channel, last, receiver)],
         **_applier_tables(channel, live, last, pid, running=running),

@@ -232,12 +232,14 @@ class GroupWriter:
             name: self._live_or_created(name, definition, before, parts.get(name, ()))
             for name, definition in sorted(definitions.items())
         }
-        for name in (name for name in tables_by_name if name in parts):
-            table, definition = tables_by_name[name], definitions[name]
+        changed = {name: table for name, table in tables_by_name.items() if name in parts}
+        for table in changed.values():
             if id(table.delta) not in locked:  # shards share it
                 locks.enter_context(table.lock)
                 locked.add(id(table.delta))
-            self._commits.refresh(table)
+        self._commits.refresh_all([*changed.values()])
+        for name, table in changed.items():
+            definition = definitions[name]
             if has_other_key(table, definition):
                 logger.warning("%s: its rows are told apart by another key now", name)
                 self._tracking.record_key(table, definition.primary_key, before)

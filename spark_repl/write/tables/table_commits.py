@@ -32,6 +32,8 @@ from ...errors import (
     TargetError,
     about_table,
 )
+from ...runtime.target_uri import is_remote
+from ...runtime.threads import Pool
 from ...runtime.wall_clock import SteadyTime
 from ..files.write_task import PlannedFiles
 from ..shared.shared_commits import check_shared_commit, columns_in, leaves_shards
@@ -52,6 +54,8 @@ logger = logging.getLogger(__name__)
 
 _SNAPSHOT = "spark-repl snapshot --config F --table"
 _SHARING_MAX = 100
+_AT_ONCE = 16
+"""tables that are looked at at once on an object store"""
 """attempts of a commit, each after commits of other channels that came first"""
 
 
@@ -93,11 +97,29 @@ class TableCommits:
 
     def refresh(self, table: Table) -> None:
         """Read commits since the last read. Raise TargetError, FencedError, FormerOwnerError."""
+        if not self._is_newest(table):
+            self._read_newer(table)
+
+    def refresh_all(self, tables: Sequence[Table]) -> None:
+        """Refresh tables as ``refresh`` does each. On an object store look for newer commits at
+        once, since each look takes two requests."""
+        if len(tables) < 2 or not is_remote(tables[0].folder):
+            for table in tables:
+                self.refresh(table)
+            return
+        with Pool(min(_AT_ONCE, len(tables))) as pool:
+            newest = list(pool.map(self._is_newest, tables))
+        for table, is_newest in zip(tables, newest, strict=True):
+            if not is_newest:
+                self._read_newer(table)
+
+    def _is_newest(self, table: Table) -> bool:
         with about_table(table.name):
-            is_newest = self.delta.is_newest(table.snapshot)
-        if not is_newest:
-            newest = self.delta.snapshot(table.folder)
-            self.check(table, table.snapshot.metadata_id, table.snapshot.version, newest)
+            return self.delta.is_newest(table.snapshot)
+
+    def _read_newer(self, table: Table) -> None:
+        newest = self.delta.snapshot(table.folder)
+        self.check(table, table.snapshot.metadata_id, table.snapshot.version, newest)
 
     def check(
         self, table: Table, metadata_id: str, version: int, snapshot: Snapshot | None

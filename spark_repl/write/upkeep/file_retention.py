@@ -86,7 +86,8 @@ class PromisedVersions:
     def __init__(self, *controls: Control) -> None:
         self.retained, self.pinned, self._begin = Versions(), Versions(), Versions()
         for control in controls:
-            self._read(control)
+            with control.one_look():
+                self._read(control)
         self.begin = {path: min(versions) for path, versions in self._begin.items()}
 
     def _read(self, control: Control) -> None:

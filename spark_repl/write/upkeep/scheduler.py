@@ -142,8 +142,9 @@ class UpkeepScheduler:
         if self._clock.is_ahead():
             return
         control, settle = self.tracking.control, self.tracking.settle
-        promised, pruned = recorded(control, self._retention), False
-        unlike = self._retention.exceeds(recorded(control, _NOTHING))
+        with control.one_look():
+            promised, pruned = recorded(control, self._retention), False
+            unlike = self._retention.exceeds(recorded(control, _NOTHING))
         if self._extension.extend(lambda: self._closed, of_others=unlike):
             if self._retention.exceeds(promised):
                 pruned = control.prune(PruneBy(promised), settle, self._gone_paths, due=True)

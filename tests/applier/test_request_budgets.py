@@ -1,0 +1,95 @@
+"""Requests to an object store: what small groups and a start cost, as the store counts them."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.local_delta import applier, apply_without_stream
+from tests.support.s3_server import BUCKET, requested, s3_server
+
+TABLES = [Table(f"t{number}") for number in range(5)]
+KEYS = {"compact_files": 0}
+ALLOWED_WRITES, START, START_TABLE = 4, 20, 4
+"""of a group, beside two for each table; requests of a start, and more of them for each table"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    with s3_server() as environment:
+        yield environment
+
+
+@pytest.fixture
+def target(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
+    return f"s3a://{BUCKET}/{uuid.uuid4()}/lake"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    log = LogWriter(tmp_path / "log")
+    log.ddl("CREATE DATABASE t")
+    for table in TABLES:
+        log.ddl(table.create)
+    log.transaction(*(insert(table, (1, "a"), (2, "b")) for table in TABLES))
+    return log
+
+
+def kind(request: str) -> str:
+    method, _, url = request.partition(" ")
+    if method == "GET" and "list-type" in url:
+        return "list"
+    return "delete" if "?delete" in url or method == "DELETE" else method.lower()
+
+
+def counted(log: LogWriter, target: str, *, updated: bool) -> Counter[str]:
+    """Return the requests of one group, whose tables are known and were changed before."""
+    with applier(log.folder, target, keys=KEYS) as replica:
+        for key in (10, 11):
+            apply_without_stream(replica)
+            log.transaction(*(insert(table, (key, "c")) for table in TABLES))
+        if updated:
+            log.transaction(*(update(table, ((1, "a"), (1, "b"))) for table in TABLES))
+        apply_without_stream(replica)
+        log.ddl("CREATE DATABASE u")  # the index ends with the last transaction but one
+        with requested() as requests:
+            apply_without_stream(replica)
+    return Counter(map(kind, requests))
+
+
+def test_a_group_of_inserts_costs_two_writes_a_table_and_no_list(
+    log: LogWriter, target: str
+) -> None:
+    requests = counted(log, target, updated=False)
+    assert requests["put"] <= 2 * len(TABLES) + ALLOWED_WRITES
+    assert not requests["list"]
+
+
+def test_a_group_of_updates_also_costs_a_deletion_vector_a_table(
+    log: LogWriter, target: str
+) -> None:
+    requests = counted(log, target, updated=True)
+    assert requests["put"] <= 3 * len(TABLES) + ALLOWED_WRITES
+    assert not requests["list"]
+
+
+def test_a_start_reads_each_commit_once(log: LogWriter, target: str) -> None:
+    with applier(log.folder, target, keys=KEYS) as replica:
+        apply_without_stream(replica)
+        apply_without_stream(replica)
+    with requested() as requests, applier(log.folder, target, keys=KEYS):
+        pass
+    commits = [request for request in requests if request.endswith(".json")]
+    rows = [request for request in requests if "/control/part-" in request]
+    gets = Counter(request for request in (*commits, *rows) if request.startswith("GET"))
+    assert gets and set(gets.values()) == {1}
+    others = len(requests) - len(gets)
+    assert others <= START + START_TABLE * len(TABLES), "\n".join(requests)
