@@ -20,12 +20,14 @@ from ..relay.index import build_index
 from ..relay.log import open_log
 from ..relay.published_end import read_end
 from ..runtime.spark_session import build_session
+from ..runtime.store_requests import request_counts
 from ..service.channel_run import announce
 from ..service.supervisor import Supervisor, wait_for_log
 from ..source.account import password_of
 from ..source.connection import connect, present_gtids
 from .hot_readers import HotReaders
 from .memory import Memory
+from .recorded import requests_per_group
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -221,13 +223,15 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
         spark = build_session(master=f"local[{config.apply.workers}]", delta=False)
         wait_for_log(config, receiver, threading.Event(), partial(announce, config))
         with Replica(spark, config, on_group) as replica:
-            begin = time.time() + _WARM_UP_S
+            begin, requests = time.time() + _WARM_UP_S, request_counts()
             threading.Timer(_WARM_UP_S + seconds, replica.stop).start()
-            replica.apply(follow=True)
+            groups = replica.apply(follow=True).counters.groups
             records = replica.index.records
         if receiver.error is not None:
             raise receiver.error
-    return {**_reported(_latencies(_since(records, begin), shown), seconds), "cuts": len(shown)}
+    took = _latencies(_since(records, begin), shown)
+    figures = {**_reported(took, seconds), "cuts": len(shown)}
+    return figures | requests_per_group(requests, groups)
 
 
 def _since(records: Any, begin: float) -> Any:

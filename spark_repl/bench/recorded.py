@@ -6,6 +6,8 @@ import os
 import shutil
 import tempfile
 import time
+import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,11 +21,14 @@ from ..control.table.layout import Layout
 from ..decode.read_changes import read_changes
 from ..decode.stage import stage
 from ..decode.staged import StageTask
+from ..delta.store.storage import remove_folder
 from ..position import RelayPosition
 from ..relay.index import build_index, file_indexes
 from ..relay.log import RelayLog, open_log
 from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind
+from ..runtime.store_requests import request_counts
+from ..runtime.target_uri import canonical, is_remote
 from ..schedule.group import Group
 from ..schedule.tasks import stage_tasks
 from .memory import Memory
@@ -126,10 +131,22 @@ class Recording:
         )
 
 
-def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -> dict[str, Any]:
+def requests_per_group(before: Mapping[str, int], groups: int) -> dict[str, Any]:
+    """Return this process's requests to the object store since ``before``, by kind, for each of so
+    many groups. Return an empty dict if there were none."""
+    counts = Counter(request_counts())
+    counts.subtract(before)
+    shares = {kind: round(count / max(1, groups), 2) for kind, count in counts.items() if count}
+    return {"requests_per_group": shares} if shares else {}
+
+
+def bench_apply(
+    recording: Recording, runs: int, *, fresh_index: bool = False, below: str = ""
+) -> dict[str, Any]:
     """Apply a recording into new targets, ``runs`` times in one session. Report the last run.
 
     ``fresh_index``: remove the tables' key index first, so that its rebuild is timed with the rest.
+    ``below``: folder of the targets, also in a bucket; by default a temporary one.
     """
     from ..apply.start.replica import Replica
     from ..runtime.spark_session import build_session
@@ -140,7 +157,10 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
-            config = base.override({"target.path": target})
+            state = {"target.state_path": f"{target}_state"}
+            if below:
+                target = canonical(os.path.join(below, f"bench-{uuid.uuid4()}"))
+            config = base.override({"target.path": target, **(state if is_remote(target) else {})})
             # Twice: Spark ends Python processes that were idle for a minute, as after a long load.
             # The second run, with nothing to do, starts them again.
             for _ in range(2 if recording.prepared else 0):
@@ -151,6 +171,7 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
             began = time.perf_counter()
             with Replica(spark, config) as replica:
                 started = time.perf_counter() - began
+                requests = request_counts()
                 begin = replica.opened.position
                 result = replica.apply()
             applied = replica.index.slice(begin, replica.opened.position)
@@ -162,8 +183,9 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
                 "seconds": round(result.seconds, 3),
                 "groups": result.counters.groups,
                 "waves": result.counters.waves,
+                **requests_per_group(requests, result.counters.groups),
                 "phases": {"start_s": round(started, 3), **replica.opened.phases()},
                 "peak_pss_mib": memory.peak_mib,
             }
-            shutil.rmtree(target)
+            remove_folder(target)
     return figures

@@ -13,9 +13,9 @@ import io
 import logging
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
@@ -49,6 +49,7 @@ _PART_BYTES, _PUT_PART_BYTES = 10 << 20, 5 << 20
 """of a stream of unknown length; of a content that is put as a whole (obstore's own)"""
 _LISTED = 1000
 """objects of one request"""
+T = TypeVar("T")
 
 
 def _put_requests(size: int, part: int) -> int:
@@ -57,16 +58,28 @@ def _put_requests(size: int, part: int) -> int:
     return 1 if size <= part else -(-size // part) + 2
 
 
+def _send(
+    kind: str, path: str, request: Callable[[], T], *, number: int = 1, repeat_s: float = REPEAT_S
+) -> T:
+    """Return the result of a request about ``path``, as ``send``. Raise its translated errors."""
+
+    def translated() -> T:
+        with translated_errors(path):
+            return request()
+
+    return send(kind, translated, number=number, repeat_s=repeat_s)
+
+
 class ObjectStore:
     """A ``Store`` whose paths are URIs."""
 
     def read(self, path: str) -> bytes:
         client, key = client_of(path)
-        return send("get", path, lambda: obstore.get(client, key).bytes().to_bytes())
+        return _send("get", path, lambda: obstore.get(client, key).bytes().to_bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         client, key = client_of(path)
-        return send(
+        return _send(
             "get",
             path,
             lambda: obstore.get_range(client, key, start=start, length=length).to_bytes(),
@@ -85,7 +98,7 @@ class ObjectStore:
     def put(self, path: str, content: bytes) -> None:
         number = _put_requests(len(content), _PUT_PART_BYTES)
         client, key = client_of(path, "parts" if number > 1 else "")
-        send("put", path, lambda: obstore.put(client, key, content), number=number)
+        _send("put", path, lambda: obstore.put(client, key, content), number=number)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
         client, key = client_of(path)
@@ -99,7 +112,7 @@ class ObjectStore:
             result = obstore.get(client, key)
             return result.bytes().to_bytes(), _tag(result.meta)
 
-        return send("get", path, request, repeat_s=LEASE_S)
+        return _send("get", path, request, repeat_s=LEASE_S)
 
     def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
         client, key = client_of(path, "lease")
@@ -107,7 +120,7 @@ class ObjectStore:
 
     def stat(self, path: str) -> StoredFile:
         client, key = client_of(path)
-        return _entry(send("head", path, lambda: obstore.head(client, key)))
+        return _entry(_send("head", path, lambda: obstore.head(client, key)))
 
     def exists(self, path: str) -> bool:
         client, key = client_of(path)
@@ -244,7 +257,7 @@ class ObjectOutput:
         if self._parts is None:
             client, key = client_of(self._path)
             content = b"".join(self._first)
-            send("put", self._path, lambda: obstore.put(client, key, content, use_multipart=False))
+            _send("put", self._path, lambda: obstore.put(client, key, content, use_multipart=False))
             return
         count_requests("put", _put_requests(self._written, _PART_BYTES))
         try:
@@ -285,7 +298,7 @@ class _Pages:
         self._after, self._pages = after, cast("ListStream[Sequence[ObjectMeta]] | None", None)
 
     def __iter__(self) -> Iterator[Sequence[ObjectMeta]]:
-        while page := send("list", self._path, self._next):
+        while page := _send("list", self._path, self._next):
             self._after = page[-1]["path"]
             yield page
             if len(page) < _LISTED:
@@ -303,7 +316,7 @@ class _Pages:
 
 def _list_folder(client: Client, key: str, path: str) -> ListResult[Sequence[ObjectMeta]]:
     """A request for each thousand names."""
-    listing = send("list", path, lambda: obstore.list_with_delimiter(client, f"{key}/"))
+    listing = _send("list", path, lambda: obstore.list_with_delimiter(client, f"{key}/"))
     names = len(listing["objects"]) + len(listing["common_prefixes"])
     count_requests("list", max(0, -(-names // _LISTED) - 1))
     return listing
@@ -326,7 +339,7 @@ def _delete(client: Client, keys: Sequence[str], path: str) -> None:
                 with suppress(FileNotFoundError):
                     obstore.delete(client, key)
 
-    send("delete", path, request)
+    _send("delete", path, request)
 
 
 def _put_if(
@@ -346,11 +359,11 @@ def _put_if(
         except (AlreadyExistsError, PreconditionError):
             return None
 
-    result = send("put", path, put, repeat_s=repeat_s)
+    result = _send("put", path, put, repeat_s=repeat_s)
     if result is not None:
         return _tag(result)
     try:
-        existing = send("get", path, lambda: obstore.get(client, key), repeat_s=repeat_s)
+        existing = _send("get", path, lambda: obstore.get(client, key), repeat_s=repeat_s)
     except FileNotFoundError:
         return None
     return _tag(existing.meta) if existing.attributes.get(_ID) == own else None

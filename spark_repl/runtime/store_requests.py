@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from .object_store_errors import translated_errors
-
 REPEAT_S = 60.0
 """seconds after which a request is not repeated"""
 _REPEATS_MAX = 5
@@ -75,20 +73,17 @@ def count_requests(kind: str, number: int = 1) -> None:
         _requests[kind] += number
 
 
-def send(
-    kind: str, path: str, request: Callable[[], T], *, number: int = 1, repeat_s: float = REPEAT_S
-) -> T:
-    """Return the result of a request about ``path``, which obstore sends as ``number`` requests.
+def send(kind: str, request: Callable[[], T], *, number: int = 1, repeat_s: float = REPEAT_S) -> T:
+    """Return the result of a request, which obstore sends as ``number`` requests.
 
     Repeat it after errors that a retry may cure, for ``repeat_s`` seconds, and five times if the
-    store is not throttled. Raise as ``translated_errors``.
+    store is not throttled. ``request`` raises errors as ``object_store_errors`` translates them.
     """
     until, repeats = time.monotonic() + repeat_s, Counter[str]()
     while True:
         count_requests(kind, number)
         try:
-            with translated_errors(path):
-                return request()
+            return request()
         except OSError as error:
             reason = _REASONS.get(error.errno or 0, "")
             pause_s = _pause_s(reason, repeats[reason])

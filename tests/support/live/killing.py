@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -126,10 +127,19 @@ def children(pid: int) -> dict[int, str]:
 
 
 class Killer:
-    """``spark-repl run`` beside a load, started again whenever it was killed."""
+    """``spark-repl run`` beside a load, started again whenever it was killed. ``environment``: more
+    variables of its processes."""
 
-    def __init__(self, server: Server, config: Config, folder: Path, seed: int) -> None:
+    def __init__(
+        self,
+        server: Server,
+        config: Config,
+        folder: Path,
+        seed: int,
+        environment: Mapping[str, str] = {},
+    ) -> None:
         self.server, self.config, self.dice = server, config, random.Random(seed)
+        self._environment = {**os.environ, **environment}
         self.kills: Counter[str] = Counter()
         self._end_at = time.monotonic() + float(os.environ.get("SPARK_REPL_SOAK_S", "inf"))
         self.master, self._file, self._out = "local[2]", folder / "run.toml", folder / "run.out"
@@ -148,8 +158,9 @@ class Killer:
         command = [sys.executable, "-c", _RUN, "run", "--config", str(self._file)]
         with self._out.open("ab") as out:
             self.process = subprocess.Popen(
-                [*command, "--master", self.master, "--json"], stdout=out, stderr=out
-            )
+                [*command, "--master", self.master, "--json"],
+                stdout=out, stderr=out, env=self._environment,
+            )  # fmt: skip
 
     def run(self, kills: int) -> None:
         """So many kills, or fewer when SPARK_REPL_SOAK_S seconds are over."""

@@ -11,6 +11,7 @@ from typing import Any
 from spark_repl.delta.files.deletion_vector import _relative_path
 from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.log_replay import read_commit
+from spark_repl.delta.store import storage
 
 _LONG_AGO_S = 7200
 
@@ -29,7 +30,7 @@ def live(folder: str, version: int) -> set[str]:
 
 
 def missing(folder: str, version: int) -> set[str]:
-    return {path for path in live(folder, version) if not os.path.exists(f"{folder}/{path}")}
+    return {path for path in live(folder, version) if not storage.is_file(f"{folder}/{path}")}
 
 
 def make_old(folder: str) -> None:
