@@ -15,7 +15,7 @@ from tests.support.s3_server import BUCKET, requested, s3_server
 
 TABLES = [Table(f"t{number}") for number in range(5)]
 KEYS = {"compact_files": 0}
-ALLOWED_WRITES, START, START_TABLE = 4, 20, 4
+ALLOWED_WRITES, START, START_TABLE = 4, 12, 4
 """of a group, beside two for each table; requests of a start, and more of them for each table"""
 
 

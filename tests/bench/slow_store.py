@@ -30,7 +30,6 @@ from typing import Any
 from spark_repl.runtime.store_requests import request_counts
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.live.receiving import config_for, toml
-from tests.support.live.server import PLANTED
 from tests.support.local_delta import applier, apply_without_stream, run
 from tests.support.s3_server import BUCKET, s3_server
 from tests.support.store_proxy import proxy_process
@@ -67,7 +66,7 @@ def latency(options: argparse.Namespace, bucket: str, folder: Path) -> dict[str,
     with one_server(options.mysql) as (server, _):
         seconds = options.seconds + _ROOM_S + 60
         load = [sys.executable, "-m", "tests.bench.steady_load", "--port", str(server.port)]
-        load += ["--user", "planted", "--password", PLANTED]
+        load += ["--user", "app", "--password", "app"]
         load += ["--rate", str(options.rate), "--seconds", str(seconds)]
         config = config_for(server, folder, target__path=f"{bucket}/latency")
         config = config.override({"target.state_path": str(folder / "state")})
