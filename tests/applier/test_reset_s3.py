@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import write_deltalake
 
 from spark_repl.cli.main import main
 from spark_repl.config import load
@@ -18,6 +17,7 @@ from spark_repl.control.records.channel_reset import reset_all, reset_tables
 from spark_repl.control.records.channels import Channel, opened
 from spark_repl.control.records.table_paths import RESET, given_paths
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog
 from spark_repl.crash_points import listening
 from spark_repl.delta.store import storage
 from spark_repl.delta.store.remover import Remover
@@ -91,10 +91,11 @@ class Killer:
             raise KilledError
         self.left -= 1
 
-    def append(self, *given: Any, **options: Any) -> None:
+    def append(self, *given: Any) -> ControlLog:
         self.step()
-        write_deltalake(*given, **options)
+        landed = ControlLog.commit(*given)
         self.step()
+        return landed
 
     def carry_out(self, file: Path, act: Callable[[Channel, Remover], object]) -> None:
         at = opened(load(str(file)))
@@ -104,7 +105,7 @@ class Killer:
             with listening(self._removal):
                 act(at, Remover(at.control.check_owner))
         finally:
-            at.control._write_rows = write_deltalake
+            at.control._write_rows = ControlLog.commit
             at.control.release()  # as the next start of the same host would find it: nobody's
 
     def _removal(self, point: str) -> None:
