@@ -152,6 +152,7 @@ class FirstCopy:
             copy = self._side_by_side(keyed, views, copy)
         if self._stop.is_set():
             raise Stopped
+        # After the last row was read: no copied row has a change beyond these GTIDs.
         until = self._query(lambda source: source.server().executed)
         if self._lenient and not self._owned:
             self._compare(copy)

@@ -226,7 +226,7 @@ class Recopier(Companion):
             copy = self._begin(control, wanted)
             if copy is None:
                 return True  # to retry after the statement that dropped or renamed the table
-            if wanted.request:
+            if wanted.request:  # after a kill before this, ``Queue.next`` finds it answered
                 wanted.request.unlink(missing_ok=True)
         if copy.error or copy.behind is None or copy.is_done:
             return True  # the applier has to show it first

@@ -107,6 +107,8 @@ class _Output:
             applied = skipped[ordinals]
             entries = np.flatnonzero(~applied[images.transaction])
         self._note(name, self.task.cascades.check(images, positions, applied))
+        # Images count MySQL's row changes as a whole. Transactions that the table already has are
+        # left out by their share of the entries.
         share = len(entries) / max(1, len(images.flags))
         changes = round(images.changes * share)
         if len(entries) and self.task.only_inserts(name):
@@ -184,11 +186,12 @@ class _Output:
         key = self._keys(images, entries)
         flags = images.flags[entries] & np.uint8(CHANGE_BITS)
         if name in self.task.idempotent or name in self.task.leftover:
+            # The target may have another row of the key than the log implies: replace any.
             flags = certain(flags)
         by_key = chains(key)
         if images.definition.primary_key:
             count = np.ones(len(by_key.edges) - 1, np.int64)
-        else:
+        else:  # equal rows are only counted: how many more, or fewer, the table has afterwards
             step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
             count = np.add.reduceat(step[by_key.order], by_key.edges[:-1])
         edges = pa.array(by_key.edges.astype(np.int32))
@@ -221,6 +224,7 @@ class _Output:
             )
         keyed = bool(images.definition.primary_key)
         alone = self.task.keeps_images(name)  # each image is a row of its own
+        # One task must see all changes of a row that moves between keys, and of equal rows.
         whole = not alone and (not keyed or bool((flags & MOVED).any()))
         bits = flags & np.uint8(CHANGE_BITS)
         if lenient or name in self.task.leftover:

@@ -159,7 +159,7 @@ class Receiver:
                 last: SparkReplError = error
                 if not self._may_pass(error):
                     refused.add(address)
-                    if len(refused) == len(sources):
+                    if len(refused) == len(sources):  # all refuse: no attempt can succeed
                         raise
             else:
                 return
@@ -305,7 +305,7 @@ class Receiver:
                 self._acknowledge_archived(connection)
                 self.report.write("ON", self.writer, "waiting for space")
                 self._stop.wait(0.1)
-                last_byte = time.monotonic()
+                last_byte = time.monotonic()  # nothing is read, so the source is not silent
                 continue
             is_waiting = False
             self._acknowledge_archived(connection)
@@ -355,6 +355,7 @@ class Receiver:
         if not (due or intake.ack):
             return
         if connection.has_more() and not intake.ack:
+            # More has arrived already: one fsync for a larger part keeps up with the source.
             small = intake.bytes - self._burst_from < _BURST_BYTES and waited < _BURST_S
             if small:
                 return

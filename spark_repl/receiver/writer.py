@@ -160,6 +160,7 @@ class RelayWriter:
         if self._fd < 0:
             self._begin_log(event)
         elif (event, self.source_file) != (self._source, self._logged_file):
+            # Each connection sends it again: log it only if it, or its file, is another one.
             head = source_head(
                 event, self.source_file, self.source_position, checksum=self._checksum
             )
@@ -191,6 +192,7 @@ class RelayWriter:
             full = self.ends_file or int(ends[last]) - begin >= room
             stop = int(ends[last])
             self._write(data[begin:stop])
+            # Events have only the low 32 bits of their end in the source's file.
             near = self.source_position + self.size - self.whole
             self.whole = self.size
             count, self._filled = last + 1, True
@@ -267,7 +269,7 @@ class RelayWriter:
         self._begin_file(following, head)
         reach("relay_begun")
         self._logged_file = self.source_file
-        with locked(self.folder):
+        with locked(self.folder):  # a purge replaces the list as well
             listed = read_list(self.folder)
             assert listed is not None
             write_list(self.folder, FileList(self.log_id, (*listed.numbers, following)))

@@ -156,6 +156,7 @@ class SourcePlaces:
             return None
         if place == first:
             return RelayPosition(index.base + relay.files[0].number, 0).packed
+        # The place is in the last file that begins at or before it.
         for file in reversed(index.files):
             begins = self._begin_of_file(relay, index, relay.file(file.number))
             if begins is None or not begins.is_of_log(place) or not place.reaches(begins):
@@ -243,7 +244,7 @@ def _look_on(parts: _Parts, file: RelayFile, index: FileIndex, head: int) -> Non
         return
     records = index.records[parts.seen :]
     begins, ends = records["position"] & OFFSET_MASK, records["end"] & OFFSET_MASK
-    begins[is_split(records)] = head
+    begins[is_split(records)] = head  # such a record's position is in an earlier file
     low = np.concatenate(([parts.upto], ends)).tolist()
     high = np.concatenate((begins, [index.scanned])).tolist()
     gaps = [(a, b) for a, b in zip(low, high, strict=True) if b > a]

@@ -127,6 +127,7 @@ class Verifier:
             before = find_cut(self._control, "latest")
             checks = self._plan(only, work)
             while checks and self.comparison.looks < _LOOKS_MAX:
+                # A replica of the source may lag behind the cut: its rows would be too old.
                 self._waiting.for_source(partial(self._not_yet, before))
                 before = self._look(checks)
                 self.comparison.looks += 1
@@ -229,7 +230,7 @@ class Verifier:
 
     def _look(self, checks: dict[str, TableCheck]) -> Cut:
         read = self._read(checks)
-        executed = self._executed()
+        executed = self._executed()  # after reading: a cut with these GTIDs contains what was read
         newest = [find_cut(self._control, "latest")]
 
         def missing() -> GtidSet:

@@ -171,7 +171,7 @@ class Coordinator:
             self._pipeline.publish_held_back()
         except Stopped:
             pass  # stop() came while an attempt was waited for
-        finally:
+        finally:  # also waits until nothing is under way
             errors = [commit.exception() for commit in commits]
         for error in errors:  # stop() must not hide an error of a commit
             if error is not None and not isinstance(error, Stopped | CommitOrderError):
@@ -218,7 +218,7 @@ class Coordinator:
         group. Return False if stop() came first."""
         seconds = seconds_until_due(group.records, self._apply.delay_s)
         if seconds > 0:
-            self._pipeline.publish_held_back()
+            self._pipeline.publish_held_back()  # readers must not wait for the delay as well
             self._status.state(DELAYED, str(group.gtids))
             if not self._delay(group.records, seconds):
                 return False

@@ -112,7 +112,7 @@ class GroupCommitter:
         reach("after_statement")
         self._status.count(statements=1)
         self._rows.writer.schedule_upkeep(result.names)
-        if record["kind"] == Kind.DDL_ROWS:
+        if record["kind"] == Kind.DDL_ROWS:  # CREATE TABLE ... SELECT, which logs rows as well
             self._rows.count(self._rows.write(group.of_rows()))
         self._publish(group, cut, more=group.in_a_row and result.way in _HELD_BACK)
 
@@ -132,6 +132,7 @@ class GroupCommitter:
             finally:
                 drop_staged(staged)
         except (RowError, LogError) as fault:
+            # Earlier groups first: only after them is the group's beginning a prefix of the log.
             self._order.wait(group.slot)
             self._commit_prefix(group, fault)
             raise
@@ -177,6 +178,7 @@ class GroupCommitter:
         mark = self._cuts.mark
         if transactions is None:
             transactions = mark.count_new(group)
+        # A cut needs tables of one state of the source, so no later group may write meanwhile.
         with self._strategy.standstill() as still:
             mark.move_past(group, cut.position)
             is_cut = self._cuts.publish(group, cut, transactions, still=still, more=more)

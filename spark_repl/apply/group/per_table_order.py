@@ -144,6 +144,7 @@ class PerTableOrder:
         except BaseException as error:
             self._stuck.add(name)
             meeting.breaks()
+            # All parts fitted when they were checked, and others may be committed already.
             if isinstance(error, RowError) and meeting.is_held:
                 raise _changed_by_others(error) from error
             raise
@@ -168,6 +169,7 @@ class PerTableOrder:
         """
         parts = self._parts.pop(group.slot)
         errors = [error for part in parts if (error := part.exception()) is not None]
+        # A part withdraws because of another part's error, which is among these.
         errors = [error for error in errors if not isinstance(error, Withdrawn)]
         if errors:
             raise min(errors, key=_rank)
@@ -182,7 +184,7 @@ class PerTableOrder:
         """Break the open meetings, cancel the queued parts, and return when no part runs."""
         for lane in self._lanes.values():
             lane.shutdown(wait=False, cancel_futures=True)
-        for meeting in self._meetings:
+        for meeting in self._meetings:  # first: parts that wait in one would never end
             meeting.breaks()
         for lane in self._lanes.values():
             lane.shutdown(wait=True)

@@ -145,6 +145,7 @@ class Replica:
         Raise LogError, FencedError, HistoryError and TargetError. Raise ConfigError if metrics
         can't be served as configured.
         """
+        # First: if the configured port is in use, the start ends before it touches the target.
         self._endpoint, missing = open_endpoint(
             self.config.observe, serves=self._serves, automatic=self._parts.listen
         )
@@ -157,6 +158,7 @@ class Replica:
         control.on_taken = self.fail
         with control.one_look():
             control.claim(take_over=self._take_over)
+            # A former owner that was taken over may still be alive and write its checkpoint.
             succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
             remove_dead_parts(*self.layout.written_to(control.epoch))
             self._open(control)
@@ -323,7 +325,7 @@ class Replica:
     def take_in(self) -> None:
         """Make ``apply`` go back to the cut at which a finished copy of some tables, or rows, are
         taken in. Safe from any thread."""
-        self._copied.set()
+        self._copied.set()  # first: ``apply`` checks it when the coordinator has stopped
         self.coordinator.stopping.set()
 
     def answer(self) -> None:
@@ -381,12 +383,12 @@ class Replica:
         return True
 
     def _go_back(self) -> None:
-        self._copied.clear()
+        self._copied.clear()  # first: what is set while the target is opened needs another turn
         before = self.opened
         before.coordinator.close()
         self._open(self.control)
         before.applied.close()  # else a purge waits for Python's garbage collector
-        if self._stop.is_set():
+        if self._stop.is_set():  # ``stop`` may have stopped only the previous coordinator
             self.coordinator.stopping.set()
 
     def stop(self) -> None:

@@ -258,7 +258,7 @@ class Statements:
                 exists = True
                 if self._tracking.policy(first) is Policy.STOP:
                     raise refused_by_policy(logged, first)
-        for new, first in names.items():
+        for new, first in names.items():  # all are checked before the first is renamed
             self._alterations.check_renamed(first, new)
         for old, new in logged.statement.renames:
             self._alterations.rename(old, new, logged.cut)
@@ -275,7 +275,7 @@ class Statements:
             return
         reason = f"{logged.statement.verb} while the table's copy catches up"
         copy = last_copy(self._control)
-        if copy is not None and copy.behind is not None:
+        if copy is not None and copy.behind is not None:  # made beside the applier
             why = Waiting(reason, logged.name)
             give_up(self._control, copy, changed[0], why, copies=self._copies)
             raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(changed))

@@ -274,6 +274,7 @@ class TableChanges:
             if not tracking.has(table, cut):
                 with commits.explain_gone_files([table]):
                     change = plan()
+                # Recorded first: a start must know the definition of a table that has the commit.
                 if definition is not None:
                     definitions = tracking.definitions
                     definitions.record(table.path, definition, cut.position, cut.group_gtids)

@@ -208,7 +208,7 @@ def compaction_actions(
         marks |= _moved(compacted, i, folder, live.get(file.path))
         if file.path in live:
             actions.append({"remove": removed(live[file.path], now_ms, data_change=False)})
-    if compacted.add is None or len(marks) == compacted.starts[-1]:
+    if compacted.add is None or len(marks) == compacted.starts[-1]:  # no row is left
         return actions
     add = compacted.add
     if marks and not vectors:

@@ -92,6 +92,7 @@ def _parts(key: pa.ChunkedArray) -> list[pa.ChunkedArray]:
 
 def _hash_column(column: pa.ChunkedArray) -> Hashes:
     kind = column.type
+    # Hash the widest type of each family: a key keeps its hash when its column gets a wider type.
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         values = column.cast(pa.int64())
     elif pa.types.is_date(kind):
@@ -179,6 +180,7 @@ class KeyIndex:
         if not take_room(entries.nbytes + _HEADER_BYTES):
             return
         path = self._path(data_file)
+        # Others may read or build the same index: each sees a whole file or none.
         part = f"{path}.{uuid.uuid4().hex}.part"
         with self._opened(part) as file:
             np.save(file, entries)

@@ -177,7 +177,7 @@ def _write_changes(task: WriteTask, out: Written) -> None:
     if refuse_unplaced(fold, keep):
         return
     chosen = np.flatnonzero(keep)
-    if not task.key:
+    if not task.key:  # equal rows are one entry with a count
         chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
     for at in range(0, len(chosen), _FILE_ROWS):
         rows = folded.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
@@ -277,6 +277,7 @@ def _locate(fold: Fold) -> tuple[npt.NDArray[np.bool_], Places]:
         wanted = np.abs(folded.net.count) if not task.key else np.ones(n, np.int64)
         for entry in np.flatnonzero(gone & (matched < wanted)):
             fold.refuse(int(entry), MISSING_ROW)
+        # ``replaces``: a policy kept rows at a TRUNCATE. New rows of their keys replace them.
         if task.key and not task.replaces:
             for entry in np.flatnonzero(look & ~gone & (matched > 0)):
                 fold.refuse(int(entry), DUPLICATE_KEY)

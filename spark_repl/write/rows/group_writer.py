@@ -92,6 +92,8 @@ class GroupWriter:
             for piece in output.parts:
                 parts.setdefault(piece.table, []).append(piece)
         group = staged.group
+        # Tables that this group creates, and definitions that its TABLE_MAPs tell, are recorded as
+        # of the state before the group.
         before = replace(
             cut,
             position=group.start,
@@ -329,6 +331,7 @@ class GroupWriter:
         seconds = time.perf_counter() - began
         self._seconds.append(seconds)
         for table, written in parts:
+            # One commit holds the parts of several shards: divide its time among them.
             own = seconds / len(parts) + sum(part.seconds for part in written)
             self.seconds[table.name] = self.seconds.get(table.name, 0.0) + own
 

@@ -159,6 +159,7 @@ class TableCommits:
             is_ours = own_position is not None or keeps_position(actions, self.app)
             columns = None if is_ours else seen.before(self.delta, number, actions)
             if columns and not table.delta.sharing.has_made(actions):
+                # Not refused at once: a later RESTORE may undo it.
                 refused = refused or self._foreign(table, number, actions, columns)
                 if not refused:
                     sound.append(number)
@@ -303,7 +304,7 @@ class TableCommits:
         planned = table.snapshot
         with about_table(table.name):
             version = self.delta.set_properties(planned, properties, self.app)
-        if version == planned.version + 1:
+        if version == planned.version + 1:  # no other commit came between
             files = self.all_live(table).after([])
             table.update(self.delta.advance(planned, version), table.position, files)
         else:
@@ -359,7 +360,7 @@ class TableCommits:
         if newer:
             snapshot = self.delta.snapshot(table.folder, version + len(newer))
             self.check(table, table.snapshot.metadata_id, version, snapshot)
-            table.delta.pending = pending
+            table.delta.pending = pending  # the check has reset it, and the commit is tried again
         return bool(newer)
 
     def resolve(self, table: Table, position: int) -> Outcome:

@@ -290,7 +290,7 @@ class Tracking:
             concluded = self.names.logged(name, self.tables)
             if self.names.is_new and self.options.differs_folded(name):
                 raise unlike_table_rule(name, known=self.names.found_folding)
-            if concluded:
+            if concluded:  # the source folds names, so the target's tables get names in lower case
                 self._change(lambda tables: {fold(logged): t for logged, t in tables.items()})
                 for lower, table in self.tables.items():
                     table.name, table.definition = lower, folded_definition(table.definition)

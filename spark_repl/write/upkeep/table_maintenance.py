@@ -144,7 +144,7 @@ class TableMaintenance:
         # Moved rows keep their row ids, which this compaction can't write.
         if not self._enough or table.snapshot.has("delta.enableRowTracking"):
             return
-        with table.lock:
+        with table.lock:  # not while the files are rewritten: groups go on meanwhile
             planned = self.commits.live(table)
         live = planned.adds
         keys, tasks, size = self.tracking.key_folder(table), [], 0
@@ -205,6 +205,7 @@ class TableMaintenance:
         """Remove files that no version within the table's retention needs, and their indexes. The
         retention is at least as long as cuts are promised."""
         keep_files(self.commits, table, self._retention.longest)
+        # The versions that no longer name the files must survive a power failure.
         self.tracking.settle.before_first_sync(table.folder)
         self.tracking.settle.durable.sync(table.folder)
         whole, now_s = whole_of(table.path), time.time()
