@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
 
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.files import deletion_vector
 from spark_repl.delta.log import log_replay
@@ -388,15 +388,15 @@ def test_taken_over_behind_a_row_whose_answer_was_lost(tmp_path):
     """Found: the look for it brought the newest handle, and with it went the fence."""
     lost = [1]
 
-    def lose(table: DeltaTable, *args: Any, **options: Any) -> None:
+    def lose(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        landed = log.commit(rows, commit)
         if lost == [0]:
             lost[0] = 1
-            write_deltalake(DeltaTable(str(tmp_path)), *args, **options)
             second.claim(take_over=True)
             raise broken()
-        write_deltalake(table, *args, **options)
+        return landed
 
-    first, second = Control(str(tmp_path), append=lose), Control(str(tmp_path))
+    first, second = Control(str(tmp_path), write_rows=lose), Control(str(tmp_path))
     first.claim()
     lost[0] = 0
     with pytest.raises(FencedError):

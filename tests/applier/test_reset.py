@@ -20,6 +20,7 @@ from spark_repl.control.records.channels import opened
 from spark_repl.control.records.retention import pin, pins
 from spark_repl.control.records.table_paths import RESET, given_paths
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog, RowsCommit
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import TargetError
@@ -139,15 +140,15 @@ def test_a_pinned_cut_keeps_its_tables(
 
 
 def test_a_cut_that_is_pinned_before_the_commit(target: Path, file: Path) -> None:
-    def append(*args: Any, **how: Any) -> None:
-        if how.get("mode") == "overwrite" and not pins(control):
+    def write_rows(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        if commit.replaces and not pins(control):
             cut = control.last_cut()
             assert cut is not None
             pin(control, cut, "audit")
-        write_deltalake(*args, **how)
+        return log.commit(rows, commit)
 
     control = Control(Layout(str(target)).control)
-    at = opened(load(str(file)), lambda path, name: Control(path, name, append=append))
+    at = opened(load(str(file)), lambda path, name: Control(path, name, write_rows=write_rows))
     at.control.claim()
     with pytest.raises(TargetError, match="cuts are pinned"):
         reset_all(at, Remover(at.control.check_owner))

@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from deltalake import DeltaTable
-
 from spark_repl.apply.start.replica import Replica
 from spark_repl.control.table import control
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_log import ControlLog
 from spark_repl.control.table.control_snapshot import Row
 from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.crash_points import listening
@@ -148,20 +147,19 @@ def _telling(true: Callable[..., None], failures: Failures) -> Callable[..., Non
 
 def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) -> None:
     failures, log = Failures(disk, notes, folder, emptied=emptied), LogWriter(source)
-    true = DeltaTable.vacuum
+    true = ControlLog.needless_files
 
-    def vacuum(table: DeltaTable, hours: int, **options: Any) -> Any:
-        table._table = DeltaTable(table.table_uri)._table  # it stood on commits that are gone
-        names = true(table, 0, **options)
+    def needless_files(log: ControlLog, before_s: float) -> list[str]:
+        paths = true(log, before_s + 2 * 3600)
         failures.now("control table vacuumed")
-        return names
+        return paths
 
     with ExitStack() as stack:
         for module, name, value in (
             (control, "_PRUNE_EVERY", 4), (control, "_CHECKPOINT_EVERY", 3),
             (control, "_OPENED_S", -9), (checkpoint_schedule, "EVERY", 3),
             (table_maintenance, "_CLEAN_EVERY", 3),
-            (table_maintenance, "_READ_AGAIN_S", 0), (DeltaTable, "vacuum", vacuum),
+            (table_maintenance, "_READ_AGAIN_S", 0), (ControlLog, "needless_files", needless_files),
             (os, "remove", _telling(os.remove, failures)),
             (os, "unlink", _telling(os.unlink, failures)),
         ):  # fmt: skip
