@@ -159,7 +159,7 @@ class StageTask:
     wider: Mapping[str, TargetTable] = field(default_factory=dict)
     leftover: Container[str] = frozenset()
     left_out: Container[str] = frozenset()
-    quarantined: Container[str] = frozenset()
+    quarantined: frozenset[str] = frozenset()
     rewrites: Rewrites = field(default_factory=Rewrites)
     columns: ColumnRules = field(default_factory=ColumnRules)
     commits: Commits | None = None

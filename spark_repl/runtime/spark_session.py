@@ -7,22 +7,25 @@ already, the session is a new one of that context.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from py4j.java_gateway import JavaPackage
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import SetupError
 from .java import archive, check_java, delta_jars, s3_jars, spark_home
+from .retry import first_line
+from .spark_jobs import CONNECT
 from .spark_release import checkpoint_manager
 from .store_clients import spark_settings
 from .target_uri import on_s3
@@ -54,6 +57,10 @@ _DELTA = {
     # With Delta's default of 50 partitions a snapshot of a table costs 5-13 s on two cores.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
+
+_CONNECT_TRIES = 3
+"""repetitions of the first question to a server of Spark Connect, in 2 s; pyspark's own take ten
+minutes"""
 
 _first: SparkSession | None = None
 """the session of the SparkContext that this module created"""
@@ -91,9 +98,12 @@ def build_session(
     If the process has a SparkContext that is not from here, the session is a new one of that
     context: SQL settings, temporary views and data sources are its own, and master, jars and log
     level are the context's. Under spark-submit, master and jars are kept. ``java_options`` go to
-    the driver's JVM. Raise SetupError or ConfigError.
+    the driver's JVM. A ``master`` sc://HOST:PORT is a server of Spark Connect. Raise SetupError or
+    ConfigError.
     """
     global _first
+    if master and master.startswith(CONNECT):
+        return _connected(master, {**_SETTINGS, **settings})
     remote = delta and bool(target) and on_s3(target)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -137,6 +147,34 @@ def jvm_process(spark: SparkSession) -> int:
     """Return the process id of the driver's JVM."""
     jvm: Any = spark.sparkContext._jvm
     return int(jvm.java.lang.ProcessHandle.current().pid())
+
+
+def _connected(server: str, settings: Mapping[str, str]) -> SparkSession:
+    """Return a session of our own on a server of Spark Connect, with the settings that it accepts.
+    Raise SetupError if pyspark lacks the client's packages, or the server does not answer."""
+    try:
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        session: Any = SparkSession.builder.remote(server).create()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_TRIES)])
+        session.conf.get("spark.sql.session.timeZone")
+        session.client.set_retry_policies([DefaultPolicy()])
+    except ImportError as error:
+        raise SetupError(
+            f"Spark Connect needs more packages: {first_line(error)}",
+            hint="pip install 'pyspark[connect]'",
+        ) from error
+    except PySparkException as error:
+        details = re.search(r'details = "([^"]+)"', str(error))
+        raise SetupError(
+            f"no Spark Connect server answers at {server}:"
+            f" {details[1] if details else first_line(error)}",
+            hint="start the server, or give its address: --master sc://HOST:15002",
+        ) from error
+    for name, value in settings.items():
+        with suppress(PySparkException):  # only the server's start can set it
+            session.conf.set(name, value)
+    return cast("SparkSession", session)
 
 
 def _beside(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:

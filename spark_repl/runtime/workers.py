@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from ..errors import SparkReplError
 from .executor_disk import executor_disk
+from .spark_jobs import is_connect, master_of, run_job
 from .starting_session import Session, built, is_built
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class Workers:
         bundles, heavy = share_out(tasks, count, _message_bytes(spark))
         results: dict[int, Any] = {}
         try:
-            outcomes = self._collected(spark, guarded, [[tasks[i] for i in b] for b in bundles])
+            items = [[tasks[number] for number in bundle] for bundle in bundles]
+            outcomes = run_job(spark, guarded, items) if items else []
         except (PySparkException, Py4JError, OSError) as error:  # errors of tasks are outcomes
             return [error] * len(tasks)
         for numbers, (_, of_bundle) in zip(bundles, outcomes, strict=True):
@@ -102,15 +104,6 @@ class Workers:
         self.task_retries += sum(attempt for attempt, _ in outcomes)
         results.update((number, in_driver.outcome(tasks[number])) for number in heavy)
         return [results[number] for number in range(len(tasks))]
-
-    @staticmethod
-    def _collected(
-        spark: SparkSession, guarded: Guarded, bundles: Sequence[Sequence[Any]]
-    ) -> list[tuple[int, list[Any]]]:
-        """Return what ``guarded`` returns for each bundle, from one Spark job."""
-        if not bundles:
-            return []
-        return spark.sparkContext.parallelize(bundles, len(bundles)).map(guarded).collect()
 
 
 def share_out(
@@ -136,7 +129,7 @@ def share_out(
 def _message_bytes(spark: SparkSession) -> int | None:
     """Return how many bytes of tasks fit into one message to an executor, None for a local master,
     which sends none."""
-    master = spark.sparkContext.master or "local"
+    master = master_of(spark)
     if master.startswith("local") and not master.startswith("local-cluster"):
         return None
     mebibytes = int(spark.conf.get("spark.rpc.message.maxSize", None) or _MESSAGE_MIB)
@@ -146,7 +139,7 @@ def _message_bytes(spark: SparkSession) -> int | None:
 def use_pool(spark: SparkSession) -> bool:
     """Give the jobs of this thread to the session's pool. Return whether it has one: Spark keeps
     the choice for each thread."""
-    pool = spark.conf.get(POOL, None)
+    pool = None if is_connect(spark) else spark.conf.get(POOL, None)
     if pool:
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
     return bool(pool)
@@ -157,7 +150,7 @@ def disk_of(session: Session, config: Config) -> ExecutorDisk | None:
     the session if that depends on its master."""
     if executor_disk("", config) is None:
         return None
-    return executor_disk(built(session).sparkContext.master or "local", config)
+    return executor_disk(master_of(built(session)), config)
 
 
 def all_of(outcomes: Iterable[R | Exception]) -> list[R]:

@@ -6,6 +6,8 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..errors import ConfigError
+from ..runtime.spark_jobs import CONNECT
 from ..runtime.workers import POOL
 
 if TYPE_CHECKING:
@@ -25,10 +27,16 @@ _DAEMON = "spark_repl.service.many_workers_daemon"
 class SharedJvm:
     """Spark with one slot per worker of all channels, in a fair scheduler with a pool per channel.
 
-    A channel whose tasks wait for its source does not take the slots of others.
+    A channel whose tasks wait for its source does not take the slots of others. Raise ConfigError
+    for a ``master`` of Spark Connect, which has no pools.
     """
 
     def __init__(self, configs: Sequence[Config], master: str | None) -> None:
+        if master and master.startswith(CONNECT):
+            raise ConfigError(
+                "several channels in one process need executors of their own, not Spark Connect",
+                hint="start one run for each channel with this --master",
+            )
         workers = sum(config.apply.workers for config in configs)
         self._master = master or f"local[{workers}]"
         self._settings = {"spark.scheduler.mode": "FAIR"}

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,16 @@ _WAIT_S = 240.0
 
 
 class Run:
-    """``spark-repl run`` as a user starts it. ``crash``: the point where it is to be killed."""
+    """``spark-repl run`` as a user starts it. ``crash``: the point where it is to be killed;
+    ``options``: further ones of the command line."""
 
-    def __init__(self, config: Config, folder: Path, *, crash: str = "") -> None:
+    def __init__(
+        self, config: Config, folder: Path, *, crash: str = "", options: Sequence[str] = ()
+    ) -> None:
         self.config, self.file = config, folder / "run.toml"
         self.file.write_text(toml(config))
         command = [sys.executable, "-m", "spark_repl", "run", "--config", str(self.file), "--json"]
+        command += options
         self.process = Command(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
             env={**os.environ, "SPARK_REPL_CRASH": crash},

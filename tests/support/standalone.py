@@ -36,13 +36,13 @@ def missing() -> str:
 def standalone(folder: Path, hidden: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """The URL of a master with two workers of one core each. Their files are in ``folder``, and
     ``hidden`` is what they don't see."""
-    port = _free_port()
+    port = free_port()
     url = f"spark://127.0.0.1:{port}"
     whole = {**os.environ, **environment, "SPARK_LOCAL_IP": "127.0.0.1"}
     with ExitStack() as running:
         address = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
         _start(running, folder / "master.log", _java("master.Master", *address), whole)
-        wait_until(lambda: _is_up(port), _UP_S)
+        wait_until(lambda: is_up(port), _UP_S)
         for number in (1, 2):
             place = folder / f"worker-{number}"
             place.mkdir()
@@ -70,13 +70,13 @@ def _start(
     running.callback(process.terminate)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _is_up(port: int) -> bool:
+def is_up(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:

@@ -225,7 +225,7 @@ class Stager:
             wider=self._wider(),
             leftover=self._leftover(),
             left_out=ignored,
-            quarantined=quarantined.keys(),
+            quarantined=frozenset(quarantined),
             rewrites=ignored.filters.rewrites,
             columns=self.tracking.column_rules,
         )

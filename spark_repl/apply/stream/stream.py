@@ -19,9 +19,11 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from ...crash_points import reach
 from ...errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ...position import START, RelayPosition
+from ...relay.end_watch import EndWatch
 from ...relay.lease import Lease
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
+from ...runtime.spark_jobs import is_connect
 from ...runtime.spark_release import ADMITS
 from ...runtime.starting_session import Session, built
 from ...runtime.threads import Pool, channel_here, under_channel
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 _BATCH_GROUPS = 8
 _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
+_LOOK_S = 1.0
+"""seconds between two looks whether the applier has to stop"""
 _STOP_FILE = "stopping"
 _MAKING = threading.Lock()
 """Spark makes a source in a Python process of its own, which then makes the next source as well"""
@@ -181,13 +185,41 @@ class RelayStream:
             self._applied.hold_by(self._first, first)
             beside.submit(self._apply_logged)
             try:
-                self._stream(built(self._spark, self._is_stopping), follow)
+                spark = built(self._spark, self._is_stopping)
+                if is_connect(spark):
+                    self._read_log(follow)
+                else:
+                    self._stream(spark, follow)
             except BaseException as error:
                 if not (temporary(error) or disk_full(error)):
                     self._coordinator.stopping.set()  # the first batch may wait for hours
                 if self._error is not None:
                     raise self._error from error
                 raise
+
+    def _read_log(self, follow: bool) -> None:
+        """Apply the log's transactions without a stream of Spark's: Spark Connect calls the
+        function of ``foreachBatch`` in a process of the server's, where no coordinator is."""
+        with EndWatch(self._applied.path) as end:
+            while not (self._is_stopping() or self.has_met_until()):
+                before = self._coordinator.mark.position
+                self._retries.run(self._applied.refresh)
+                self._apply_logged()
+                if self._error is not None:
+                    return
+                self._first.release()  # no stream begins where the tables were
+                if self._coordinator.mark.position > before:
+                    continue
+                self._check_damage()
+                if not follow:
+                    return
+                end.wait(_LOOK_S)
+
+    def _check_damage(self) -> None:
+        """Raise the log's damage when everything before it has been applied."""
+        index = self._applied.view.index
+        if index.damage and not index.count_behind(self._coordinator.mark.position)[0]:
+            raise index.damage  # the stream reads only the published end, and does not see it
 
     def _stream(self, spark: SparkSession, follow: bool) -> None:
         stop_file = Path(self._applied.folder) / _STOP_FILE
@@ -261,9 +293,7 @@ class RelayStream:
                 self._first.release()
         else:
             self._retries.run(self._applied.refresh)
-        index = self._applied.view.index
-        if index.damage and not index.count_behind(self._coordinator.mark.position)[0]:
-            raise index.damage  # the stream reads only the published end, and does not see it
+        self._check_damage()
         reach("before_checkpoint")
 
     def _apply_between(self, first: int, last: int, count: int) -> None:

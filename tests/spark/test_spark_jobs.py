@@ -1,0 +1,61 @@
+"""Spark Connect gives the same tables: its sessions have neither RDDs nor a JVM of this process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.spark.lab import assert_applied_once, assert_server_state_elsewhere
+from tests.support.connect_server import connect_server
+
+# pyspark is either classic or a client in a process, hence a process of its own. Without the
+# bounds everything small is done in it; here every task has to go to the server.
+_SCRIPT = """
+import sys, time
+import spark_repl.apply.group.stager, spark_repl.runtime.workers
+spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.apply.group.stager._SHARD_BYTES = 0
+spark_repl.runtime.workers.HERE_ROWS = 0
+from spark_repl import Config, Replica
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
+from spark_repl.runtime.spark_session import build_session
+from spark_repl.verify.verifier import VerifyLimits
+from spark_repl.verify.verify_run import between
+server, relay, target = sys.argv[1:]
+spark = build_session(master=server)
+config = Config.from_mapping({
+    "relay": {"path": relay}, "target": {"path": target},
+    "apply": {"workers": 2, "group_max_transactions": 1000},
+})
+with Replica(spark, config) as replica:
+    print("groups:", replica.apply().counters.groups)
+cuts = sorted(Control(Layout.of(config.target).control).cuts(), key=lambda cut: cut.position)
+middle = cuts[len(cuts) // 2].gtid_executed
+found = between(config, (middle, "latest"), (), VerifyLimits(), server)
+print("compared:", found["tables"])
+"""
+
+
+def test_a_connect_server_applies_a_log_and_compares_cuts(bank: Path, tmp_path: Path) -> None:
+    target = tmp_path / "lake"
+    with connect_server(tmp_path) as address:
+        ran = subprocess.run(
+            [sys.executable, "-c", _SCRIPT, address, str(bank), str(target)],
+            capture_output=True, text=True, cwd=tmp_path, timeout=600, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert "compared:" in ran.stdout
+    assert_server_state_elsewhere(target, bank / "expected")
+    assert_applied_once(target)
+
+
+def test_an_address_where_no_server_answers_is_named(bank: Path, tmp_path: Path) -> None:
+    given = ["--relay", str(bank), "--target", str(tmp_path / "lake")]
+    ran = subprocess.run(
+        [sys.executable, "-m", "spark_repl", "apply", *given, "--master", "sc://127.0.0.1:1"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False,
+    )  # fmt: skip
+    assert ran.returncode != 0
+    assert "no Spark Connect server answers at sc://127.0.0.1:1: " in ran.stderr
+    assert "Try: start the server" in ran.stderr and "Traceback" not in ran.stderr
