@@ -127,8 +127,8 @@ def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
 
 @jit
 def room_of(size: Int, most: Int) -> Int:
-    """Return a bound on the bytes of a Variant whose document has ``size`` bytes; ``most`` at
-    most."""
+    """Return a bound on the bytes of a Variant whose document has ``size`` bytes. The bound is at
+    most ``most``."""
     return min(_GROWTH * size + _LEAST, most)
 
 

@@ -188,8 +188,8 @@ class Shards:
         return cls(pattern, parts)
 
     def union(self, columns: Mapping[str, Mapping[str, str]], own: str) -> dict[str, str]:
-        """Return the columns of all tables, by name in any case, in the order in which tables add
-        them, with their types. ``columns``: those of each table with their types; ``own``: the
+        """Return the columns of all tables, without regard to case, in the order in which tables
+        add them, with their types. ``columns``: those of each table with their types; ``own``: the
         column that has the part. Raise ConfigError if a column has two types, or a table has
         ``own`` itself."""
         by_name: dict[str, tuple[str, str, str]] = {}

@@ -57,9 +57,9 @@ def new_metadata(
 def add_columns_in_advance(
     commits: TableCommits, table: Table, altered: Altered[TargetTable], siblings: Sequence[Table]
 ) -> None:
-    """Add the columns that the statement needs to a table that other channels also feed. This
-    commit comes before the statement's own, which can then land after commits of others without
-    changes. The table's lock is held. Raise SettingError, and what a commit raises."""
+    """Add the columns that the statement needs to a table that other channels also feed. After this
+    commit, the statement's own commit can be repeated unchanged if other channels commit first.
+    The table's lock is held. Raise SettingError, and what a commit raises."""
     if table.is_shared:
         _check_renamed(table, altered)
         stamp = Stamp(columns_of_all(commits.app), table.position, "{}")
