@@ -84,8 +84,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log_lines.log_as(getattr(options, "log_format", None) or "text")
     # Py4J logs the end of a batch with a traceback, also the end at --until.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_py4j)
     with under_channel(os.environ.get(OF_CHANNEL, "")):
         return _done(options)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    """Return False for the tracebacks that py4j logs without a logger of its own: Ctrl-C, or the
+    end of the JVM, while it waits for an answer."""
+    return not str(record.msg).endswith(" while sending command.")
 
 
 def _done(options: argparse.Namespace) -> int:

@@ -107,11 +107,16 @@ def _run_several(files: list[str], options: argparse.Namespace) -> int:
         take_over = take_over and options.take_over
         return ChannelRun(
             config, file, shared.session_of(config), take_over=take_over, bar=False,
-            start=receiving.start,
+            start=receiving.start, end_jvm=shared.end_if_stopping,
         )  # fmt: skip
 
     channels = ChannelRuns(configs, read, begin, report)
-    at_signals(channels.stop, channels.reload)
+
+    def stop() -> None:
+        shared.stop()
+        channels.stop()
+
+    at_signals(stop, channels.reload)
     results = channels.run()
     print_results(results, options.json)
     return 0

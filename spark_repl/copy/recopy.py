@@ -233,8 +233,9 @@ class Recopier(Companion):
         logger.warning("copying again: %s", ", ".join(copy.bounds))
         progress = partial(self.applier.copying, list(copy.bounds))
         try:
+            session = built(self.spark, self.stop.is_set)
             result = self._copy(
-                built(self.spark), self.config, control, self.stop, lenient=True, report=progress
+                session, self.config, control, self.stop, lenient=True, report=progress
             )
         except Exception as error:  # the applier goes on without a copy that fails for good
             if _not_the_copys(error):

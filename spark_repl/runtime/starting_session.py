@@ -11,24 +11,68 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ..errors import SparkReplError, Stopped
 from .retry import first_line
-from .threads import Pool
+from .threads import thread
 
-_LOOK_S = 0.5
+_LOOK_S, _END_LOOK_S = 0.5, 0.1
 
 Session = SparkSession | Future[SparkSession]
 """a session, or one that is still being built"""
 
 
+def end_own_jvm() -> None:
+    """Kill the JVM that this process has launched. Do nothing before it runs, or if another program
+    has launched it (spark-submit)."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
+
+
+class StartingSession(Future[SparkSession]):
+    """A session that a thread builds. ``end_jvm`` ends the start: Spark tries for a minute or more
+    to reach a master that does not answer."""
+
+    def __init__(self, build: Callable[[], SparkSession], end_jvm: Callable[[], None]) -> None:
+        super().__init__()
+        self._build, self._end_jvm, self.given_up = build, end_jvm, False
+        self._thread = thread(self._run, "spark")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.set_result(self._build())
+        except BaseException as error:  # noqa: BLE001 ``built`` raises it
+            self.set_exception(error)
+
+    def give_up(self) -> None:
+        """End the start. The session is built, or has an error, when this returns."""
+        self.given_up = True
+        while not self.done():
+            self._end_jvm()  # again, because it may not run yet
+            wait([self], _END_LOOK_S)
+
+    def join(self) -> None:
+        self._thread.join()
+
+
 @contextmanager
-def starting(build: Callable[[], SparkSession]) -> Iterator[Future[SparkSession]]:
+def starting(
+    build: Callable[[], SparkSession], end_jvm: Callable[[], None] = end_own_jvm
+) -> Iterator[StartingSession]:
     """Build a session on a thread. At the end wait for the thread, because a process must not end
-    while its JVM starts."""
-    with Pool(1, "spark") as beside:
-        yield beside.submit(build)
+    while its JVM starts. End the start first after Ctrl-C."""
+    session = StartingSession(build, end_jvm)
+    try:
+        yield session
+    except KeyboardInterrupt:
+        session.give_up()
+        raise
+    finally:
+        session.join()
 
 
 def is_built(session: Session) -> bool:
@@ -38,16 +82,21 @@ def is_built(session: Session) -> bool:
 
 def built(session: Session, is_stopping: Callable[[], bool] = lambda: False) -> SparkSession:
     """Return the session when it is built. Raise SparkReplError if it can't be built: no retry
-    changes that, whatever the reason. Raise Stopped if ``is_stopping`` returns True before."""
+    changes that, whatever the reason. If ``is_stopping`` returns True before, end the start, so
+    that no other thread waits for the session, and raise Stopped."""
     if not isinstance(session, Future):
         return session
     while not session.done():
         if is_stopping():
+            if isinstance(session, StartingSession):
+                session.give_up()
             raise Stopped
         wait([session], _LOOK_S)
     try:
         return session.result()
-    except SparkReplError:
-        raise
     except Exception as error:
+        if isinstance(session, StartingSession) and session.given_up:
+            raise Stopped from error
+        if isinstance(error, SparkReplError):
+            raise
         raise SparkReplError(f"Spark does not start: {first_line(error)}") from error

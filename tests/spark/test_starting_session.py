@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -12,10 +15,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_repl.delta.store.delta_rs import read
 
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
+from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.errors import RowError, SetupError, SparkReplError
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
@@ -190,3 +193,27 @@ def test_a_stop_ends_the_wait_for_a_session(tmp_path):
     with Replica(session, config_of(log, target)) as replica, following(replica) as errors:
         wait_until(lambda: replica.counters.transactions == 1)
     assert errors == [] and not session.done()
+
+
+_APPLY = """
+import sys
+from spark_repl.cli.main import main
+sys.exit(main(["apply", "--relay", sys.argv[1], "--target", sys.argv[2],
+               "--master", "spark://127.0.0.1:1"]))
+"""
+
+
+def test_ctrl_c_ends_a_start_without_a_master(tmp_path):
+    """Spark looks for its master for a minute."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    command = [sys.executable, "-c", _APPLY, str(log.folder), str(target)]
+    with (tmp_path / "output").open("w+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        wait_until(lambda: len(cuts(target)) > 0, 120)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(45) == 0
+        output.seek(0)
+        text = output.read()
+    assert "transactions: 2" in text and "Traceback" not in text and "does not start" not in text

@@ -1,0 +1,57 @@
+"""A start of Spark that is given up, and what waits for it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_repl.errors import SparkReplError, Stopped
+from spark_repl.runtime.starting_session import built, is_built, starting
+
+
+class Start:
+    """A build that ends only with its JVM, which runs after ``end_jvm`` was called twice."""
+
+    def __init__(self) -> None:
+        self.calls, self.ended = 0, threading.Event()
+
+    def build(self) -> SparkSession:
+        self.ended.wait(60)
+        raise OSError("Answer from Java side is empty")
+
+    def end_jvm(self) -> None:
+        self.calls += 1
+        if self.calls == 3:
+            self.ended.set()
+
+
+def test_stop_ends_the_start_for_all_that_wait() -> None:
+    start = Start()
+    with starting(start.build, start.end_jvm) as session, ThreadPoolExecutor() as pool:
+        others = [pool.submit(built, session) for _ in range(2)]
+        with pytest.raises(Stopped):
+            built(session, lambda: True)
+        assert start.calls == 3 and is_built(session)
+        for other in others:
+            assert isinstance(other.exception(60), Stopped)
+
+
+def test_ctrl_c_ends_the_start() -> None:
+    start = Start()
+    with pytest.raises(KeyboardInterrupt), starting(start.build, start.end_jvm):
+        raise KeyboardInterrupt
+    assert start.calls == 3
+
+
+def test_error_of_the_start_is_named_unless_it_was_given_up() -> None:
+    start = Start()
+    start.ended.set()
+    with (
+        starting(start.build, start.end_jvm) as session,
+        pytest.raises(SparkReplError, match="Spark does not start: Answer from Java"),
+    ):
+        built(session)
+    assert start.calls == 0
