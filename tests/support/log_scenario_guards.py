@@ -53,7 +53,8 @@ LOG_GUARDS: dict[int, Guard] = {
                "return str(uuid.UUID((Path(folder) / _NAME).read_text(\"ascii\").strip()))",
                "return str(uuid.uuid4())"),
     102: Guard("the relay log is rotated while it is purged: nobody hangs",
-               _WRITER, "with locked(self.folder):\n            listed = read_list(self.folder)",
+               _WRITER, "with locked(self.folder):  # a purge replaces the list as well\n"
+               "            listed = read_list(self.folder)",
                "if self.folder:\n            listed = read_list(self.folder)"),
     103: Guard("SHOW BINLOG EVENTS in a file that a purge has come to: it stays",
                "relay/verify.py", "locked.hold(log, file.number)", "pass"),
