@@ -19,20 +19,27 @@ from obstore.exceptions import (
 )
 
 from ..errors import TargetError
+from .store_clients import are_fixed, forget_clients
 from .target_uri import bucket_of, uri_parts
 
 _NO_BUCKET = re.compile(
     r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|specified (bucket|container) does not exist"
 )
+_EXPIRED = re.compile(
+    r"Expired_?Token|Token_?Refresh_?Required|token (has|is) expired|Lifetime validation failed"
+    r"|not valid in the specified time frame",
+    re.IGNORECASE,
+)
 _REFUSED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN|MISSING_AUTH"
-    r"|EXPIRED_TOKEN|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken"
+    r"|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch"
     r"|AuthenticationFailed|AuthorizationFailure|InvalidAuthenticationInfo"
     r"|HTTP response code 40[13]|40[13] (Forbidden|Unauthorized)|credential"
 )
 # Where a machine in a cloud gets its credentials: a machine elsewhere that was given none asks it.
 _NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
-_TIMED_OUT = re.compile(r"time(d )?[ -]?out|408 Request", re.IGNORECASE)
+_UNTRUSTED = re.compile(r"InvalidCertificate\(\s*(\w*)|invalid peer certificate(?:\W|\d+m)*(\w*)")
+_TIMED_OUT = re.compile(r"(?<!retry_)time(d )?[ -]?out|408 Request", re.IGNORECASE)
 _THROTTLED = re.compile(r"\b(429|503) |SlowDown|ServerBusy|TooManyRequests")
 _MOMENT = re.compile(
     r"HTTP error|error sending request|error decoding response|connection (closed|reset|error)"
@@ -66,8 +73,8 @@ def translated_errors(path: str) -> Iterator[None]:
 
 def _meaning(error: Exception, path: str) -> Exception:
     text = _text(error)
-    if _NO_BUCKET.search(text):
-        return no_bucket(path)
+    if cause := _cause_of(error, text, path):
+        return cause
     if isinstance(error, FileNotFoundError):
         return _numbered(FileNotFoundError, errno.ENOENT, path)
     if isinstance(error, AlreadyExistsError):
@@ -94,20 +101,53 @@ def _text(error: Exception) -> str:
     return " ".join(_SIGNATURE.sub(r"\1...", text).split())
 
 
-def lasting(error: OSError, path: str) -> TargetError | None:
-    """Return the TargetError of an error that no retry can cure: no bucket, refused credentials.
+def recognized(error: OSError, path: str) -> TargetError | OSError | None:
+    """Return the exception to raise for an error that names its cause: no bucket, refused or
+    expired credentials.
 
     ``error`` is of any client of the store, and has no number. Return None for another error.
     """
     text = _text(error)
+    if cause := _cause_of(error, text, path):
+        return cause
+    return refused(text, path) if _REFUSED.search(text) else None
+
+
+def _cause_of(error: Exception, text: str, path: str) -> TargetError | OSError | None:
+    """Return the exception for an error whose ``text`` says that there is no bucket, or that
+    credentials have expired, or for one of a certificate."""
     if _NO_BUCKET.search(text):
         return no_bucket(path)
-    return refused(text, path) if _REFUSED.search(text) else None
+    if _EXPIRED.search(text):
+        return expired(text, path)
+    if untrusted := _UNTRUSTED.search(str(error)):  # in the part that ``_text`` leaves out
+        return TargetError(
+            "the certificate of the object store is not trusted"
+            f" ({untrusted[1] or untrusted[2] or 'TLS'})",
+            file=path,
+            hint="name a PEM file in SSL_CERT_FILE that has the certificate of its authority",
+        )
+    return None
 
 
 def lacks_credentials(error: OSError) -> bool:
     """Return whether a machine outside of a cloud was given no credentials."""
     return bool(_NO_CREDENTIALS.search(str(error)))
+
+
+def expired(text: str, path: str) -> TargetError | OSError:
+    """Return the exception for expired credentials: an OSError with a number if a new attempt can
+    read newer ones, else a TargetError. The store has done nothing of what was asked."""
+    if are_fixed(path):
+        return TargetError(
+            f"the credentials for the object store have expired: {text[:_MOST]}",
+            file=path,
+            hint="set new ones, then start again; it goes on where it was. A profile with a"
+            " credential_process, a role of the machine, or a workload identity renews them",
+        )
+    forget_clients()
+    what = f"the credentials for the object store have expired, and are read again: {text[:_MOST]}"
+    return OSError(errno.EKEYEXPIRED, what, path)
 
 
 def refused(text: str, path: str) -> TargetError:

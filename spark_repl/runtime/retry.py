@@ -55,6 +55,7 @@ _TEMPORARY_ERRNO = frozenset(
         errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE,
         errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED, errno.EHOSTUNREACH,
         errno.ENETUNREACH, errno.ENETDOWN, errno.EPIPE, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+        errno.EKEYEXPIRED,
     }
 )  # fmt: skip
 _TEMPORARY_JAVA = re.compile(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import shlex
+import subprocess
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -34,6 +36,13 @@ _READ_FROM = {
     "memory": (),
 }
 """by scheme, how variables begin that a client depends on"""
+_FIXED: Mapping[str, tuple[str, ...]] = {
+    "s3a": ("AWS_ACCESS_KEY_ID",),
+    "gs": (),
+    "abfss": ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_TOKEN"),
+    "memory": (),
+}
+"""by scheme, variables with credentials that may expire"""
 _ONCE: RetryConfig = {"max_retries": 0, "retry_timeout": timedelta(0)}
 """of all requests that ``store_requests`` repeats"""
 _PARTS_RETRY: RetryConfig = {
@@ -62,6 +71,8 @@ _TIMEOUT = "120s"
 """of a request, with what is read in its answer"""
 _PROFILE_AGE = timedelta(minutes=5)
 """after which keys of a profile are read again"""
+_PROCESS_S = 60
+"""seconds that a profile's process may take"""
 
 
 def client_of(path: str, use: Use = "") -> tuple[ObjectStore, str]:
@@ -105,7 +116,11 @@ def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...], use: Use) 
 def delta_rs_options(path: str) -> dict[str, str]:
     """Return the storage_options of delta-rs for a URI."""
     scheme, bucket, _ = uri_parts(path)
-    return {**_options(scheme, bucket), **_DELTA_RS_RETRY}
+    options = {**_options(scheme, bucket), **_DELTA_RS_RETRY}
+    if scheme == "s3a" and _profile_keys():
+        # Otherwise delta-rs reads no profile if the endpoint is not Amazon's.
+        options["aws_force_credential_load"] = "true"
+    return options
 
 
 def _options(scheme: str, bucket: str) -> dict[str, str]:
@@ -172,17 +187,22 @@ def _profile() -> Mapping[str, str]:
 
 
 def _profile_keys() -> Callable[[], Any] | None:
-    """Return what gives a profile's keys, if it has some and the environment has none. obstore
-    itself knows the environment, web identities and the metadata of containers and machines.
-    Raises ConfigError for a profile that was asked for by name and has no keys."""
+    """Return the function that returns a profile's keys, if the profile has some, or a process that
+    prints them, and the environment has none. obstore itself knows the environment, web identities
+    and the metadata of containers and machines. Raise ConfigError for a profile that is named and
+    has no keys."""
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return None
-    if "aws_access_key_id" in _profile():
+    profile = _profile()
+    if "aws_access_key_id" in profile:
         return _read_keys
+    if "credential_process" in profile:
+        return _ask_process
     if name := os.environ.get("AWS_PROFILE"):
         raise ConfigError(
             f"the AWS profile {name} has no keys of its own",
-            hint=f'run eval "$(aws configure export-credentials --profile {name} --format env)"',
+            hint="give a profile this line, and name that one in AWS_PROFILE:"
+            f" credential_process = aws configure export-credentials --profile {name}",
         )
     return None
 
@@ -195,6 +215,40 @@ def _read_keys() -> dict[str, Any]:
         "token": profile.get("aws_session_token"),
         "expires_at": datetime.now(UTC) + _PROFILE_AGE,
     }
+
+
+def _ask_process() -> dict[str, Any]:
+    """Return the keys that the profile's ``credential_process`` prints. Raise ConfigError."""
+    command = _profile().get("credential_process", "")
+    try:
+        answer = subprocess.run(
+            shlex.split(command), capture_output=True, check=True, timeout=_PROCESS_S
+        )
+        keys = json.loads(answer.stdout)
+        end = keys.get("Expiration")
+        return {
+            "access_key_id": keys["AccessKeyId"],
+            "secret_access_key": keys["SecretAccessKey"],
+            "token": keys.get("SessionToken"),
+            "expires_at": datetime.fromisoformat(end) if end else datetime.now(UTC) + _PROFILE_AGE,
+        }
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
+        # Not the output: it may have the keys.
+        raise ConfigError(
+            f"the credential_process of the AWS profile fails ({type(error).__name__})",
+            hint=f"run it by hand: {command}",
+        ) from error
+
+
+def are_fixed(path: str) -> bool:
+    """Return whether the credentials for a URI are in the environment, which nothing can renew
+    while the process runs."""
+    return any(os.environ.get(name) for name in _FIXED[uri_parts(path)[0]])
+
+
+def forget_clients() -> None:
+    """Have the next requests read credentials again, from profiles and all other sources."""
+    _client.cache_clear()
 
 
 def spark_settings() -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from spark_repl.runtime.store_clients import client_of, delta_rs_options
 from tests.support.s3_server import BUCKET, s3_server
 
 RETRY = {"max_retries": "5", "retry_timeout": "60s", "backoff_config.max_backoff": "2s"}
+LOADED = {"aws_force_credential_load": "true", **RETRY}
 OBJECT = f"s3a://{BUCKET}/a"
 
 
@@ -43,10 +44,10 @@ def test_a_profile_of_the_aws_tools_is_taken(home, monkeypatch):
     (home / "credentials").write_text(
         f"[default]\n{keys.format('mine')}[shop]\n{keys.format('shops')}aws_session_token = t\n"
     )
-    assert delta_rs_options(OBJECT) == {"aws_region": "eu-west-1", **RETRY}
+    assert delta_rs_options(OBJECT) == {"aws_region": "eu-west-1", **LOADED}
     assert store_clients._read_keys()["access_key_id"] == "mine"
     monkeypatch.setenv("AWS_PROFILE", "shop")
-    assert delta_rs_options(OBJECT) == {"aws_region": "us-west-2", **RETRY}
+    assert delta_rs_options(OBJECT) == {"aws_region": "us-west-2", **LOADED}
     given = store_clients._read_keys()
     assert (given["access_key_id"], given["token"]) == ("shops", "t")
 
