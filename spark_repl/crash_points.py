@@ -51,6 +51,9 @@ POINTS = (
     "relay_archived",
     # in a restoration of the relay log: after each of its steps
     "relay_restoring",
+    # in a move of the target: before each file, and after each control table that is written
+    "moving_file",
+    "target_moved",
 )
 REMOVALS = ("before_removal", "removal", "set_aside")
 """points of a removal below the target: before the check of the owner, after it, and after a file

@@ -46,7 +46,20 @@ def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = Commands(root, run)
-    for add in (_setup, _demo, _apply, _relay, _live, _status, _report, _reset, _skip, _xa, _bench):
+    for add in (
+        _setup,
+        _demo,
+        _apply,
+        _relay,
+        _live,
+        _status,
+        _report,
+        _reset,
+        _target,
+        _skip,
+        _xa,
+        _bench,
+    ):
         add(commands)
     add_cut_arguments(commands)
     add_quarantine_arguments(commands)
@@ -71,6 +84,11 @@ def _demo(commands: Commands) -> None:
     demo.add_argument(
         "--keep", metavar="DIR", help="folder that keeps the tables (default: a new one)"
     )
+    demo.add_argument(
+        "--target", metavar="DIR", default="",
+        help="where the tables go, a folder, or s3://, gs:// or abfss:// (default: in DIR of"
+        " --keep)",
+    )  # fmt: skip
     demo.add_argument("--log", metavar="DIR", help="folder with another recording of the bank")
 
 
@@ -166,6 +184,15 @@ def _reset(commands: Commands) -> None:
     reset.add_argument("--dry-run", action="store_true", help="only list what would be removed")
     add_options(reset, ("--config",), required=True)
     add_options(reset, ("--take-over", "--verbose", "--log-format"))
+
+
+def _target(commands: Commands) -> None:
+    move = commands.below("target").add(
+        "move", "copy tables, cuts, pins, history and positions; the applier goes on there"
+    )
+    move.add_argument("source", metavar="FROM", help="where the tables are, a folder or a URI")
+    move.add_argument("to", metavar="TO", help="an empty place: s3://, gs:// or abfss://")
+    add_options(move, ("--take-over", "--verbose", "--log-format"))
 
 
 def _skip(commands: Commands) -> None:

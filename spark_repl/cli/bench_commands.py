@@ -107,4 +107,4 @@ def demo(options: argparse.Namespace) -> int:
     """Apply a recorded log, and check what the tables hold."""
     from ..demo.bank_demo import run
 
-    return run(options.keep, log=options.log, as_json=options.json)
+    return run(options.keep, log=options.log, target=options.target, as_json=options.json)

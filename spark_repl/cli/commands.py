@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "By hand": {
         "reset": "begin again with all tables, or some: list what is removed, and remove it",
+        "target": "move a target to an object store: move",
         "skip": "leave out a transaction, on record",
         "xa": "prepared XA branches: list, commit, rollback",
         "quarantine": "changes that could not be applied: list, show, replay, drop",

@@ -43,6 +43,7 @@ _RUN = {
     "relay verify": "relay_commands.verify_relay",
     "relay purge": "relay_commands.purge_relay",
     "reset": "operator_commands.reset",
+    "target move": "operator_commands.move",
     "skip": "operator_commands.skip",
     "xa list": "operator_commands.list_branches",
     "xa commit": "operator_commands.end_branch",

@@ -1,8 +1,8 @@
-"""Changes that an operator makes while the applier is stopped: skip, reset, xa.
+"""Changes that an operator makes while the applier is stopped: skip, reset, target move, xa.
 
 Each change claims the target as its owner. ``skip`` leaves out transactions, on record. ``reset``
-begins tables again, so that users need not remove folders. ``xa`` lists prepared branches as XA
-RECOVER shows them, and ends orphans.
+begins tables again, so that users need not remove folders. ``target move`` moves a target to an
+object store. ``xa`` lists prepared branches as XA RECOVER shows them, and ends orphans.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from ..control.records.channel_reset import plan_all, plan_tables, reset_all, re
 from ..control.records.channels import check_unowned, opened
 from ..control.records.operator_decisions import SKIP, XA, decide, skipped, xa_decisions
 from ..control.records.skips import check_skip
+from ..control.records.target_move import move_target
 from ..delta.store.remover import Remover
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
@@ -81,6 +83,13 @@ def _carry_out(at: Channel, config: Config, options: argparse.Namespace) -> Plan
         return reset_tables(at, options.table)
     finally:
         control.release()
+
+
+def move(options: argparse.Namespace) -> int:
+    """Move a target to an object store, as its owner. The applier must be stopped."""
+    moved = move_target(options.source, options.to, take_over=options.take_over)
+    emit(asdict(moved), options.json)
+    return 0
 
 
 _UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}

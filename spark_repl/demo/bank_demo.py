@@ -25,8 +25,10 @@ from rich.table import Table
 
 from ..control.table.control import Control
 from ..control.table.layout import Layout
+from ..delta.store import storage
 from ..delta.store.delta_rs_read import newest_version, read
 from ..errors import DemoError
+from ..runtime.target_uri import canonical
 from .expected import differences, expected_tables
 
 if TYPE_CHECKING:
@@ -43,19 +45,32 @@ _CUTS_MIN = 50
 class Demo:
     """A run of the demo. The applier runs in separate processes, so that SIGKILL can end them."""
 
-    def __init__(self, folder: str, log: Path, console: Console) -> None:
+    def __init__(
+        self, folder: str, log: Path, console: Console, target: str = "", *, mapped: bool = True
+    ) -> None:
+        """``target``: where the tables are to be, by default in the folder; ``mapped``: whether
+        their columns are mapped (``target.column_mapping``)."""
         self.folder, self.log, self.console = Path(folder), log, console
-        self.target = str(self.folder / "lake")
+        self.target = canonical(target or str(self.folder / "lake"))
         self.layout = Layout(self.target)
         self.control = Control(self.layout.control)
         self.config = self.folder / "replica.toml"
         self.folder.mkdir(parents=True, exist_ok=True)
-        if os.path.exists(self.target):
-            raise DemoError("the folder holds an earlier demo", file=self.target, hint="remove it")
+        if storage.exists(self.target):
+            raise DemoError("the target holds an earlier demo", file=self.target, hint="remove it")
         self.config.write_text(
             f"[relay]\npath = {json.dumps(str(log))}\n[target]\npath = {json.dumps(self.target)}\n"
+            f"column_mapping = {json.dumps(mapped)}\n"
             f"[apply]\nworkers = 2\ngroup_max_transactions = {_GROUP_TRANSACTIONS}\n"
         )
+
+    def carry_out(self) -> tuple[Mapping[str, Any], int, int]:
+        """Apply the log with two kills, and check everything. Return the last run's result, the
+        number of checked cuts, and of compared rows. Raise DemoError."""
+        self.say(f"A bank's MySQL log, {self.log}, is applied to Delta tables in {self.target}.")
+        self.killed_at_random()
+        self.killed_between_tables()
+        return self.finished(), self.check_cuts(), self.check_end()
 
     def start(self, crash: str | None = None) -> subprocess.Popen[str]:
         # A short run ends before C2's code pays for itself.
@@ -175,18 +190,16 @@ class Demo:
         return DemoError(f"{message}; it said:\n{output}", file=str(self.folder / "applier.err"))
 
 
-def run(keep: str | None = None, *, log: str | None = None, as_json: bool = False) -> int:
-    """Run the demo in the folder ``keep`` (default: a new temporary folder). Raise DemoError."""
+def run(
+    keep: str | None = None, *, log: str | None = None, target: str = "", as_json: bool = False
+) -> int:
+    """Run the demo in the folder ``keep`` (default: a new temporary folder), with its tables there
+    or at ``target``. Raise DemoError."""
     console = Console(stderr=as_json, soft_wrap=True)
     folder = keep or tempfile.mkdtemp(prefix="spark-repl-demo-")
     began = time.perf_counter()
-    demo = Demo(os.path.abspath(folder), Path(log) if log else BANK, console)
-    demo.say(f"A bank's MySQL log, {demo.log}, is applied to Delta tables in {demo.target}.")
-    demo.killed_at_random()
-    demo.killed_between_tables()
-    result = demo.finished()
-    checked = demo.check_cuts()
-    rows = demo.check_end()
+    demo = Demo(os.path.abspath(folder), Path(log) if log else BANK, console, target)
+    result, checked, rows = demo.carry_out()
     seconds = time.perf_counter() - began
     demo.say(f"Done in {seconds:.0f} s.\n\nTry next:")
     demo.say(f"  spark-repl status --target {demo.target}")

@@ -24,10 +24,11 @@ from deltalake import DeltaTable, QueryBuilder
 
 DUCKDB = Path(__file__).parents[2] / ".venv" / "duckdb_delta"
 _SCAN = r"""
-import duckdb, duckdb_extension_delta, glob, pickle, sys
-path, = glob.glob(f"{duckdb_extension_delta.__path__[0]}/**/*.duckdb_extension", recursive=True)
+import duckdb, duckdb_extension_delta, duckdb_extension_httpfs, glob, pickle, sys
 connection = duckdb.connect()
-connection.execute(f"LOAD '{path}'")
+for extension in (duckdb_extension_httpfs, duckdb_extension_delta):
+    path, = glob.glob(f"{extension.__path__[0]}/**/*.duckdb_extension", recursive=True)
+    connection.execute(f"LOAD '{path}'")
 connection.execute("SET TimeZone = 'UTC'")
 connection.execute("SET enable_progress_bar = false")  # it is printed to the same output
 answers = []

@@ -8,20 +8,25 @@ branches. The tables of all channels are together; ``claimed_names`` records whi
 from __future__ import annotations
 
 import difflib
+import json
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ... import formats
 from ...config import Config
 from ...delta.store import storage
-from ...errors import ConfigError
+from ...errors import ConfigError, TargetError
 from ..table.control import Control
 from ..table.layout import Layout
 from ..table.owner_lease import wait_until_unclaimed
 from .name_registry import channels_beside, first_is_gone
 
 logger = logging.getLogger(__name__)
+
+NOTE_FORMAT = 1
+"""of the note that a move of the target writes at the new place"""
 
 
 @dataclass(frozen=True)
@@ -36,16 +41,38 @@ class Channel:
 def opened(config: Config, create: Callable[[str, str], Control] = Control) -> Channel:
     """Return a configuration's channel: its place, even before anything exists, and its control
     table. ``create`` returns that table, which is then read: that costs a look at each of its
-    files. Raise TargetError if the place is unknown, and what reading the target raises."""
+    files. Raise TargetError if the place is unknown, or if the target is being moved here, and what
+    reading the target raises."""
     name, layout = config.channel, Layout.of(config.target)
     first = _leased(create(layout.control, name), config)
     beside = Layout.of(config.target, Layout.home_of(name))
     owner = first.owner()
-    if owner is None and storage.exists(beside.control):
-        raise first_is_gone(name, layout.control)
+    if owner is None:
+        check_no_move(layout)
+        if storage.exists(beside.control):
+            raise first_is_gone(name, layout.control)
     if owner is None or owner[1].channel in ("", name):
         return Channel(name, layout, first)
     return Channel(name, beside, _leased(create(beside.control, name), config))
+
+
+def check_no_move(layout: Layout) -> None:
+    """Raise TargetError if a move to this target (``target_move``) has not ended."""
+    if source := noted_source(layout.move_note):
+        raise TargetError(
+            "a move to this place has not ended", file=layout.target,
+            hint=f"call it again: spark-repl target move {source} {layout.target}",
+        )  # fmt: skip
+
+
+def noted_source(path: str) -> str:
+    """Return the source of the move whose note is at ``path``; "" if there is none."""
+    try:
+        note = storage.read(path).decode()
+    except FileNotFoundError:
+        return ""
+    fields = json.loads(formats.unstamp(note, NOTE_FORMAT, "this note of a move", path))
+    return str(fields["source"])
 
 
 def _leased(control: Control, config: Config) -> Control:

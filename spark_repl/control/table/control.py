@@ -71,7 +71,8 @@ class Control(ControlRows):
 
     ``channel``: the channel to which the target must belong; "": any. ``write_rows``: the function
     that commits rows. ``lease_s``: seconds for which the owner's lease is valid, from the next
-    claim on; 0: it has none. ``on_taken``: called in the lease's thread after a takeover.
+    claim on; 0: it has none. ``moving_to``: the URI to which the next owner moves the target.
+    ``on_taken``: called in the lease's thread after a takeover.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Control(ControlRows):
     ) -> None:
         super().__init__(path)
         self.channel, self._write_rows = channel, write_rows
-        self.lease_s = LEASE_S
+        self.lease_s, self.moving_to = LEASE_S, ""
         self.on_taken: Callable[[FencedError], object] = lambda error: None
         self._end_renewals: Callable[[], object] = bool
         self.took_over = False  # whether the target was taken from an owner that may be alive
@@ -148,7 +149,7 @@ class Control(ControlRows):
         self._times.follow(self.snapshot())
         self._owned_at = None
         with open_claim(claim := self._fence.claim):
-            me = Owner.me(self.channel, claim, self.lease_s)
+            me = replace(Owner.me(self.channel, claim, self.lease_s), moving_to=self.moving_to)
             self._write_owner(json.dumps(asdict(me)), first=again)
         return me
 
@@ -231,6 +232,25 @@ class Control(ControlRows):
         with give_back(self._fence.claim), contextlib.suppress(FencedError):
             self.write("owner", detail=json.dumps(asdict(released)))
         self._seen = None
+
+    def copy_to(self, path: str) -> None:
+        """Create the control table of a moved target at ``path``, with all rows of this one, in one
+        commit. The copy has no owner. The caller owns this target. Raise ConcurrentChangeError if
+        there is a control table already, and as ``check_owner``."""
+        self.check_owner()
+        rows = with_all_columns(self._rows_of(self._open()))
+        released = replace(Owner.me(self.channel), released=True)
+        row = self._row("owner", 0, "", json.dumps(asdict(released)))
+        ControlLog.create(path, pa.concat_tables([rows, rows_table([row])]))
+
+    def give_up(self) -> None:
+        """Record that the target was moved to ``moving_to``: no other process can claim it here
+        without ``take_over``. Raise as ``write``."""
+        moved = replace(Owner.me(self.channel), moving_to=self.moving_to).after_move()
+        self.write("owner", detail=json.dumps(asdict(moved)))
+        self._end_renewals()
+        with give_back(self._fence.claim):
+            self._fence, self._seen = Fence(), None
 
     def write(
         self,

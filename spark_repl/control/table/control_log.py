@@ -73,8 +73,9 @@ class ControlLog:
         return cls(folder, segment.state(commits), files_of(segment, commits))
 
     @classmethod
-    def create(cls, folder: str) -> None:
-        """Create the table. Raise ConcurrentChangeError if it exists, and OSError."""
+    def create(cls, folder: str, rows: pa.Table | None = None) -> None:
+        """Create the table with these rows, in one commit. Raise ConcurrentChangeError if it
+        exists, and OSError."""
         metadata = {
             "id": str(uuid.uuid4()),
             "format": {"provider": "parquet", "options": {}},
@@ -86,7 +87,9 @@ class ControlLog:
         protocol = declaring(frozenset())
         storage.make_folder(os.path.join(folder, "_delta_log"))
         before = LogState(-1, protocol, metadata)
-        actions = [{"protocol": protocol}, {"metaData": metadata}]
+        actions: list[Action] = [{"protocol": protocol}, {"metaData": metadata}]
+        if rows is not None:
+            actions.append({"add": _write_file(folder, rows)})
         publish(folder, 0, complete(before, actions, Operation("CREATE TABLE")))
 
     @property

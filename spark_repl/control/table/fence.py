@@ -78,6 +78,12 @@ _ELSEWHERE = "stop it first; if that host is gone for good, use --take-over"
 
 def check_free(path: str, owner: Owner | None, hint: str = _ELSEWHERE) -> None:
     """Raise FencedError, naming the owner, if it is or may be alive. Its lease does not count."""
+    if owner is not None and owner.moved_to:
+        raise FencedError(
+            f"this target was moved to {owner.moved_to}, at {owner.since}",
+            file=path,
+            hint=f'write target.path = "{owner.moved_to}"; to go on here instead, use --take-over',
+        )
     if owner is not None and not owner.is_dead:
         raise FencedError(
             f"another applier owns this target: pid {owner.pid} on host {owner.host},"

@@ -120,6 +120,11 @@ class Layout:
         return self._own("control")
 
     @property
+    def move_note(self) -> str:
+        """Return the file that exists while a target is being moved here."""
+        return os.path.join(self.target, "_repl", "move.json")
+
+    @property
     def relay_archive(self) -> str:
         """Return the folder of the relay log's archive, if the configuration names no other."""
         return self._own("relay")

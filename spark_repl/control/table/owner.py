@@ -15,7 +15,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ...runtime.private_files import make_private_folder
@@ -45,6 +45,10 @@ class Owner:
     /proc"""
     pid_namespace: int = 0
     """inode of its PID namespace; 0: not recorded"""
+    moving_to: str = ""
+    """URI to which it moves the target (``records/target_move``); "": it does not"""
+    moved_to: str = ""
+    """URI to which the target was moved: no process owns the target here any more"""
 
     @classmethod
     def me(cls, channel: str, claim: str = "", lease_s: int = 0) -> Owner:
@@ -55,6 +59,15 @@ class Owner:
             socket.gethostname(), pid, _started(pid), since,
             channel=channel, claim=claim, lease_s=lease_s,
             boot_id=_boot_id(), pid_namespace=_pid_namespace(),
+        )  # fmt: skip
+
+    def after_move(self) -> Owner:
+        """Return the owner to record where the target was. Earlier versions take it for a process
+        on another host, and refuse the target also."""
+        place = self.moving_to
+        return replace(
+            self, host=f"(moved to {place})", pid=0, started=0, claim="", lease_s=0, moving_to="",
+            moved_to=place,
         )  # fmt: skip
 
     @property
@@ -80,9 +93,11 @@ class Owner:
     def is_dead(self) -> bool:
         """Return whether the owner has released the target, or is known to be dead. Only a process
         that ``is_here`` can be checked. An owner of this very process is dead also if it has ended
-        and storage did not accept its release."""
+        and storage did not accept its release. The owner of a moved target is never dead."""
         if self.released:
             return True
+        if self.moved_to:
+            return False
         if self.is_this_process:
             return self.claim != "" and self.claim not in _open_claims
         return self.is_here and _started(self.pid) != self.started

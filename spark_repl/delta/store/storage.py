@@ -19,7 +19,7 @@ from ...errors import ConfigError, TargetError
 from ...runtime import object_store_errors
 from ...runtime.store_clients import delta_rs_options
 from ...runtime.stores import REMOTE_STORE, store_of
-from ...runtime.target_uri import bucket_of, canonical, is_remote, key_of, uri_parts
+from ...runtime.target_uri import canonical, is_remote, key_of
 
 if TYPE_CHECKING:
     from ...runtime.store import StoredFile, Tag
@@ -38,15 +38,20 @@ def data_file(folder: str, path: str) -> str:
     writes a percent sign in a partition's folder as %25. The URI is relative to the folder, or
     absolute, as in a shallow clone."""
     decoded = unquote(path)
-    if _ABSOLUTE.match(path):
+    if is_absolute(path):
         return canonical(decoded.removeprefix("file:"))
     return os.path.join(folder, decoded)
+
+
+def is_absolute(path: str) -> bool:
+    """Return whether a log names a file by an absolute path, or by a URI with a scheme."""
+    return _ABSOLUTE.match(path) is not None
 
 
 def inner_path(folder: str, path: str) -> str | None:
     """Return the path, relative to a table's folder, of a file that the table's log names. Return
     None if the file is outside of the folder."""
-    if not _ABSOLUTE.match(path):
+    if not is_absolute(path):
         inner = os.path.normpath(unquote(path))
     else:
         try:
@@ -219,23 +224,25 @@ def options(folder: str) -> dict[str, str] | None:
 
 @contextmanager
 def named(path: str) -> Iterator[None]:
-    """Return a context that raises TargetError for an object store's refusal, from any client."""
+    """Return a context that raises TargetError for an object store's refusal, from any client, and
+    an OSError with a number for credentials that have expired and can be renewed."""
     try:
         yield
     except OSError as error:
         if not is_remote(path) or error.errno:
             raise
-        if lasting := object_store_errors.lasting(error, path):
-            raise lasting from error
+        if recognized := object_store_errors.recognized(error, path):
+            raise recognized from error
         raise
 
 
 def check_bucket(path: str) -> None:
-    """Raise TargetError if the bucket of an object store does not exist, or refuses access."""
+    """Raise TargetError if the bucket of an object store does not exist, or refuses access. Only
+    what is below ``path`` is listed: a policy may refuse the rest."""
     if not is_remote(path):
         return
     try:
-        exists(f"{uri_parts(path)[0]}://{bucket_of(path)}")
+        names(path)
     except OSError as error:
         if object_store_errors.lacks_credentials(error):
             raise object_store_errors.refused("no credentials were given", path) from error

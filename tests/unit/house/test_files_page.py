@@ -42,6 +42,8 @@ ENDS = {
         "_forgotten",
         "_repl/lease.json": "unit/control/table/test_owner_lease.py::test_a_rival_gives_up_when_the"
         "_owner_renews",
+        "_repl/move.json": "applier/test_target_move.py"
+        "::test_killed_move_leaves_the_source_valid_and_goes_on",
         "_repl/xa/*.events": f"{KINDS}prepared_branches_have_a_file_each_until_they_end",
         "_repl/xa/*.new": f"{KINDS}prepared_branches_have_a_file_each_until_they_end",
         "_repl/staging/*/*/*.arrow": "unit/apply/group/test_staging_folder.py"

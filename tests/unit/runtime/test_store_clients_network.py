@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_repl.delta.store import storage
-from spark_repl.delta.store.delta_rs import delta_rs
+from spark_repl.delta.store.delta_rs_read import opened
 from spark_repl.errors import TargetError
 from tests.support.s3_server import BUCKET, s3_server
 from tests.support.tls_server import forward_proxy, tls_server
@@ -67,11 +67,9 @@ def test_unknown_authority_is_named(
         with pytest.raises(TargetError, match=r"not trusted \(UnknownIssuer") as caught:
             storage.read(f"{folder}/file")
         assert "SSL_CERT_FILE" in caught.value.hint
-        with (
-            pytest.raises(TargetError, match=r"not trusted \(UnknownIssuer"),
-            delta_rs("read", folder),
-        ):
-            DeltaTable(folder, storage_options=storage.options(folder))
+        refusal = pytest.raises(TargetError, match=r"not trusted \(UnknownIssuer")
+        with refusal, storage.named(folder), opened(folder):
+            pass
 
 
 def test_proxy_of_the_environment_is_used(
