@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from .object_store_errors import translated_errors
+from .object_store_errors import call_when_expired, translated_errors
 from .store import StoredFile, Tag
-from .store_clients import LEASE_S, client_of
+from .store_clients import LEASE_S, client_of, forget_clients
 from .store_requests import REPEAT_S, count_requests, send
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         WritableFile,
     )
     from obstore.store import ObjectStore as Client
+
+call_when_expired(forget_clients)
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from obstore.exceptions import (
@@ -19,22 +19,22 @@ from obstore.exceptions import (
 )
 
 from ..errors import TargetError
-from .store_clients import are_fixed, forget_clients
 from .target_uri import bucket_of, uri_parts
 
 _NO_BUCKET = re.compile(
     r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|specified (bucket|container) does not exist"
 )
+# The answer to a HEAD has no body that names the cause. The first request to a store is a list.
 _EXPIRED = re.compile(
     r"Expired_?Token|Token_?Refresh_?Required|token (has|is) expired|Lifetime validation failed"
-    r"|not valid in the specified time frame",
+    r"|not valid in the specified time frame|performing HEAD .* 400 Bad Request:?\s*$",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN|MISSING_AUTH"
     r"|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch"
     r"|AuthenticationFailed|AuthorizationFailure|InvalidAuthenticationInfo"
-    r"|HTTP response code 40[13]|40[13] (Forbidden|Unauthorized)|credential"
+    r"|HTTP response code 40[13]|\(code: 40[13]\)|40[13] (Forbidden|Unauthorized)|credential"
 )
 # Where a machine in a cloud gets its credentials: a machine elsewhere that was given none asks it.
 _NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
@@ -53,6 +53,15 @@ _VARIABLES = {
     " AZURE_CLIENT_SECRET and AZURE_TENANT_ID",
     "memory": "none",
 }
+_FIXED: Mapping[str, tuple[str, ...]] = {
+    "s3a": ("AWS_ACCESS_KEY_ID",),
+    "gs": (),
+    "abfss": ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_TOKEN"),
+    "memory": (),
+}
+"""by scheme, variables with credentials that may expire, and that nothing can renew while the
+process runs"""
+_on_expired: list[Callable[[], object]] = []
 _MOST = 300
 """characters of a store's answer that are shown"""
 _SIGNATURE = re.compile(r"((?:sig|signature|X-Amz-\w+|X-Goog-\w+)=)[^&\s)]+", re.IGNORECASE)
@@ -135,17 +144,23 @@ def lacks_credentials(error: OSError) -> bool:
     return bool(_NO_CREDENTIALS.search(str(error)))
 
 
+def call_when_expired(action: Callable[[], object]) -> None:
+    """Have ``action`` called whenever credentials have expired that can be renewed."""
+    _on_expired.append(action)
+
+
 def expired(text: str, path: str) -> TargetError | OSError:
     """Return the exception for expired credentials: an OSError with a number if a new attempt can
-    read newer ones, else a TargetError. The store has done nothing of what was asked."""
-    if are_fixed(path):
+    read newer ones, else a TargetError. The store has not carried the request out."""
+    if any(os.environ.get(name) for name in _FIXED[uri_parts(path)[0]]):
         return TargetError(
             f"the credentials for the object store have expired: {text[:_MOST]}",
             file=path,
             hint="set new ones, then start again; it goes on where it was. A profile with a"
             " credential_process, a role of the machine, or a workload identity renews them",
         )
-    forget_clients()
+    for action in _on_expired:
+        action()
     what = f"the credentials for the object store have expired, and are read again: {text[:_MOST]}"
     return OSError(errno.EKEYEXPIRED, what, path)
 

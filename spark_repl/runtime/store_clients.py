@@ -36,13 +36,6 @@ _READ_FROM = {
     "memory": (),
 }
 """by scheme, how variables begin that a client depends on"""
-_FIXED: Mapping[str, tuple[str, ...]] = {
-    "s3a": ("AWS_ACCESS_KEY_ID",),
-    "gs": (),
-    "abfss": ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_TOKEN"),
-    "memory": (),
-}
-"""by scheme, variables with credentials that may expire"""
 _ONCE: RetryConfig = {"max_retries": 0, "retry_timeout": timedelta(0)}
 """of all requests that ``store_requests`` repeats"""
 _PARTS_RETRY: RetryConfig = {
@@ -187,10 +180,10 @@ def _profile() -> Mapping[str, str]:
 
 
 def _profile_keys() -> Callable[[], Any] | None:
-    """Return the function that returns a profile's keys, if the profile has some, or a process that
-    prints them, and the environment has none. obstore itself knows the environment, web identities
-    and the metadata of containers and machines. Raise ConfigError for a profile that is named and
-    has no keys."""
+    """Return the function that returns a profile's keys, from its file or its process. Return None
+    if the environment has keys, or if there is no profile. obstore itself knows the environment,
+    web identities and the metadata of containers and machines. Raise ConfigError for a profile that
+    is named and has no keys."""
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return None
     profile = _profile()
@@ -238,12 +231,6 @@ def _ask_process() -> dict[str, Any]:
             f"the credential_process of the AWS profile fails ({type(error).__name__})",
             hint=f"run it by hand: {command}",
         ) from error
-
-
-def are_fixed(path: str) -> bool:
-    """Return whether the credentials for a URI are in the environment, which nothing can renew
-    while the process runs."""
-    return any(os.environ.get(name) for name in _FIXED[uri_parts(path)[0]])
 
 
 def forget_clients() -> None:

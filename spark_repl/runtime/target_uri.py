@@ -74,7 +74,7 @@ def _in_store(scheme: str, rest: str, given: str) -> str:
         raise ConfigError(
             "a target's URI has no keys in it",
             file=f"{scheme}://...@{rest.rpartition('@')[2]}",
-            hint=f"give {usual}, and the keys by the environment, as docs/clusters.md shows",
+            hint=f"give {usual}, and the keys by the environment, as docs/object-stores.md shows",
         )
     if place is None or not all(parts) or {".", ".."} & set(parts):
         raise ConfigError("this is no place in a bucket", file=given, hint=f"give {usual}")

@@ -81,7 +81,7 @@ def test_killed_without_its_working_state_it_ends_as_the_server(
 
 def test_the_documented_example_runs_with_a_bucket(server: object, bank: Path) -> None:
     """With this server's address, and its bucket."""
-    text = ALL["docs/clusters.md bash 2"].text
+    text = ALL["docs/object-stores.md bash 1"].text
     for theirs, ours in {
         "http://127.0.0.1:9000": os.environ["AWS_ENDPOINT_URL"],
         "s3://bucket/lake": TARGET,

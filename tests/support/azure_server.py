@@ -16,8 +16,10 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from email.utils import formatdate
 from pathlib import Path
+from urllib.parse import urlencode
 
 CONTAINER, ACCOUNT = "bank", "devstoreaccount1"
 KEY = base64.b64encode(b"any key, as the server knows it too").decode()
@@ -46,6 +48,16 @@ def _main() -> Path:
 def environment(url: str) -> Mapping[str, str]:
     """The variables by which obstore and delta-rs find the server."""
     return {"AZURE_STORAGE_ENDPOINT": f"{url}/{ACCOUNT}", "AZURE_STORAGE_ACCOUNT_KEY": KEY}
+
+
+def shared_access_signature(permissions: str, end: datetime) -> str:
+    """A SAS of the container, which is valid until ``end``."""
+    expiry, version = end.strftime("%Y-%m-%dT%H:%M:%SZ"), "2022-11-02"
+    place = f"/blob/{ACCOUNT}/{CONTAINER}"
+    text = "\n".join([permissions, "", expiry, place, "", "", "", version, "c", *[""] * 7])
+    digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+    fields = {"sp": permissions, "se": expiry, "sv": version, "sr": "c"}
+    return urlencode({**fields, "sig": base64.b64encode(digest).decode()})
 
 
 @contextmanager

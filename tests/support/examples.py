@@ -39,7 +39,8 @@ RUN = {
     "docs/python.md sql 2": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_time",
     "docs/python.md sql 3": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_gtid",
     "docs/clusters.md bash 1": "spark/test_examples.py::test_the_job_runs_under_spark_submit",
-    "docs/clusters.md bash 2": "soak/test_s3.py::test_the_documented_example_runs_with_a_bucket",
+    "docs/object-stores.md bash 1": "soak/test_s3.py"
+    "::test_the_documented_example_runs_with_a_bucket",
 }
 NOT_RUN = {
     "README.md bash 1": "they run the tests, and set up what these need",

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 BUCKET = "bank"
 
@@ -42,6 +44,40 @@ def check_credentials(url: str, *, wanted: bool) -> None:
     urllib.request.urlopen(
         urllib.request.Request(f"{url}/moto-api/reset-auth", body, plain)
     ).close()
+
+
+@contextmanager
+def user_of(policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """The keys of a user who may do what an IAM policy allows, and nothing else. The environment's
+    server refuses all other requests in the context.
+
+    moto evaluates no conditions, which deny everything there: they are left out. It checks the
+    removal of several objects against their bucket.
+    """
+    import boto3
+
+    url = os.environ["AWS_ENDPOINT_URL"]
+    iam = boto3.client("iam", endpoint_url=url, region_name="us-east-1")
+    name = f"user-{uuid.uuid4()}"
+    iam.create_user(UserName=name)
+    keys = iam.create_access_key(UserName=name)["AccessKey"]
+    statements = [
+        {key: value for key, value in statement.items() if key != "Condition"}
+        for statement in policy["Statement"]
+    ]
+    if any("s3:DeleteObject" in statement["Action"] for statement in statements):
+        removal = {"Action": "s3:DeleteObject", "Resource": f"arn:aws:s3:::{BUCKET}"}
+        statements.append({"Effect": "Allow", **removal})
+    document = json.dumps({**policy, "Statement": statements})
+    iam.put_user_policy(UserName=name, PolicyName="policy", PolicyDocument=document)
+    check_credentials(url, wanted=True)
+    try:
+        yield {
+            "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+        }
+    finally:
+        check_credentials(url, wanted=False)
 
 
 def make_folder_object(uri: str) -> None:
