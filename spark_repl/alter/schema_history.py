@@ -48,10 +48,10 @@ class SchemaHistory:
             self.charsets[statement.database] = statement.database_charset
         # An existing table may differ from the one that the statement describes.
         if not statement.made_nothing(query):
-            self._take(statement, session)
+            self._apply(statement, session)
         return statement
 
-    def _take(self, statement: Statement, session: Session) -> None:
+    def _apply(self, statement: Statement, session: Session) -> None:
         effect = statement.effect
         if effect in _CREATES:
             self._create(statement)

@@ -92,7 +92,7 @@ def init(options: argparse.Namespace) -> int:
     config = Config().override(answers.values).beside(options.config)
     looked = None
     if not options.offline:
-        looked, server_id = look(_with_password(config, answers), answers.values)
+        looked, server_id = survey_with_server_id(_with_password(config, answers), answers.values)
         answers.values["source.server_id"] = server_id
     text = text_of(answers.values, looked)
     findings = list(looked.findings) if looked else []
@@ -188,7 +188,7 @@ def _with_password(config: Config, answers: Answers) -> Config:
     return config.override({"source.password_env": "", "source.password": answers.password})
 
 
-def look(
+def survey_with_server_id(
     config: Config, values: dict[str, Any], ask: Callable[[Config], Survey] = survey
 ) -> tuple[Survey, int]:
     """Return the survey of the source, and the server_id of the replica.

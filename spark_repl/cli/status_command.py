@@ -37,7 +37,7 @@ def show_status(options: argparse.Namespace) -> int:
     config = load(options.config) if options.config else None
     target = target_of(options)
     if options.watch is None:
-        print(_look(options, target, config), end="")
+        print(_rendered(options, target, config), end="")
         return 0
     if options.metrics:
         raise ConfigError("--watch and --metrics do not go together", hint="give one of them")
@@ -49,7 +49,7 @@ def show_status(options: argparse.Namespace) -> int:
 def _watch(options: argparse.Namespace, target: str, config: Config | None) -> None:
     redraws = sys.stdout.isatty() and not options.json
     while True:
-        text = _look(options, target, config)
+        text = _rendered(options, target, config)
         if redraws:
             text = _HOME + text.replace("\n", _REST + "\n") + _BELOW
         elif not options.json:
@@ -59,7 +59,7 @@ def _watch(options: argparse.Namespace, target: str, config: Config | None) -> N
         time.sleep(options.watch)
 
 
-def _look(options: argparse.Namespace, target: str, config: Config | None) -> str:
+def _rendered(options: argparse.Namespace, target: str, config: Config | None) -> str:
     relay = config.relay.path if config else None
     by_channel = {
         at.name or Config.channel: status(target, relay, at=at)

@@ -50,7 +50,7 @@ class Config:
             elif name == "tables":
                 top[name] = read_tables(value, faults)
             elif name in _TOP:
-                _take(top, _TOP[name], name, value, faults)
+                _store_value(top, _TOP[name], name, value, faults)
             else:
                 faults.append(_unknown(name))
         sections = {name: top.get(name, section()) for name, section in _SECTIONS.items()}
@@ -161,11 +161,11 @@ def _section(name: str, values: Any, faults: list[str]) -> Any:
         if declared is None:
             faults.append(_unknown(key, name))
         else:
-            _take(taken, declared, f"{name}.{key}", value, faults)
+            _store_value(taken, declared, f"{name}.{key}", value, faults)
     return section(**taken)
 
 
-def _take(
+def _store_value(
     into: dict[str, Any], declared: Field[Any], name: str, value: Any, faults: list[str]
 ) -> None:
     fault = declared.metadata["rule"](value)

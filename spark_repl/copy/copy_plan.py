@@ -442,7 +442,7 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
     logger.warning("%d XA branches are prepared: the log is read from before them", len(wanted))
     files = [str(row["Log_name"]) for row in connection.query("SHOW BINARY LOGS")]
     for name in reversed(files):
-        before = _look(connection, name, wanted)
+        before = _prepared_in(connection, name, wanted)
         if not wanted:
             return before
     raise SourceError(
@@ -457,7 +457,7 @@ def _xid(row: dict[str, Any]) -> str:
     return f"X'{data[:length]}',X'{data[length:]}',{row['formatID']}"
 
 
-def _look(connection: DumpConnection, name: str, wanted: set[str]) -> GtidSet:
+def _prepared_in(connection: DumpConnection, name: str, wanted: set[str]) -> GtidSet:
     """Remove the XIDs that this file prepares from ``wanted``; return the GTID set before the
     file."""
     before, position = GtidSet(), 4

@@ -41,13 +41,13 @@ class Intake:
         """the source waits for an acknowledgement of what was written"""
         self._described = False
 
-    def take(self) -> None:
+    def write_events(self) -> None:
         """Write the events of the bytes received so far.
 
         Raise SourceError (the source refused), SourceLostError (it ended the stream, or the stream
         is broken), LogError (the relay log can't be written).
         """
-        for part in self.splitter.take():
+        for part in self.splitter.events():
             if isinstance(part, EventRun):
                 self.bytes += len(part.data)
                 self.ack |= part.ack

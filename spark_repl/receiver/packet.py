@@ -128,7 +128,7 @@ class PacketSplitter:
     def received(self, count: int) -> None:
         self._have += count
 
-    def take(self) -> Iterator[EventRun | Special | Reply]:
+    def events(self) -> Iterator[EventRun | Special | Reply]:
         """Yield the events of the bytes received so far, in order. Raise SourceLostError if the
         stream is broken."""
         state = self._state

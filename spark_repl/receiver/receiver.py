@@ -164,7 +164,7 @@ class Receiver:
             else:
                 return
             finally:
-                self._settle()
+                self._publish_whole()
             if self.writer.transactions > before:
                 failures = 0
                 refused.clear()
@@ -205,7 +205,7 @@ class Receiver:
         while not self.stopping and (left_s := until - time.monotonic()) > 0:
             self._stop.wait(min(left_s, _TICK_S))
 
-    def _settle(self) -> None:
+    def _publish_whole(self) -> None:
         """Leave the log with whole transactions only, all published, after a connection has
         ended."""
         self.writer.drop_open()
@@ -314,7 +314,7 @@ class Receiver:
             if count:
                 last_byte = now
                 intake.splitter.received(count)
-                intake.take()
+                intake.write_events()
             elif now - last_byte > self.source.net_timeout_s:
                 raise SourceLostError(
                     f"no event and no heartbeat for {self.source.net_timeout_s} s", number=2013

@@ -225,7 +225,7 @@ class RelayWriter:
         if self._fd < 0:
             return
         self._finish_sync()
-        self._bring(self._fd, self._whole_end)
+        self._sync_and_publish(self._fd, self._whole_end)
 
     def sync_beside(self) -> None:
         """Start ``sync`` in a thread, unless one is running. Writing goes on meanwhile, so that the
@@ -233,9 +233,9 @@ class RelayWriter:
         if self._fd < 0 or (self._syncing and not self._syncing.done()):
             return
         self._finish_sync()
-        self._syncing = self._disk.submit(self._bring, self._fd, self._whole_end)
+        self._syncing = self._disk.submit(self._sync_and_publish, self._fd, self._whole_end)
 
-    def _bring(self, fd: int, end: End) -> None:
+    def _sync_and_publish(self, fd: int, end: End) -> None:
         reach("relay_written")
         os.fdatasync(fd)
         reach("relay_synced")

@@ -251,11 +251,11 @@ def _look_on(parts: _Parts, file: RelayFile, index: FileIndex, head: int) -> Non
     if gaps:
         data = np.memmap(file.path, np.uint8, "r").data
         for a, b in gaps:
-            _take(parts, data, a, b)
+            _add_parts(parts, data, a, b)
     parts.seen, parts.upto = len(index.records), index.scanned
 
 
-def _take(parts: _Parts, data: memoryview, begin: int, end: int) -> None:
+def _add_parts(parts: _Parts, data: memoryview, begin: int, end: int) -> None:
     for at, header, event in _events(data, begin, end):
         if header.flags & EventFlag.RELAY_LOG:
             continue

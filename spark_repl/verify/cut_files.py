@@ -78,7 +78,7 @@ class CutFiles:
         for name in [name for name in self.sets if not self.checks[name].changed]:
             while name in self.sets:
                 try:
-                    self.checks[name].look(read.get(name, []), self.sets[name])
+                    self.checks[name].compare(read.get(name, []), self.sets[name])
                     break
                 except Exception as error:
                     if not self._lacks(error):

@@ -171,7 +171,7 @@ class TableCheck:
     def _out(self, number: int) -> str:
         return os.path.join(self.work, f"s-{number}.npy")
 
-    def look(self, read: Sequence[RangeRows], at: FileSet) -> None:
+    def compare(self, read: Sequence[RangeRows], at: FileSet) -> None:
         """Compare what was read from the source with the files of a cut that follows the
         reading."""
         if self.at is not None and self.at.schema_string != at.schema_string:

@@ -93,7 +93,7 @@ def feed(intake: Intake, stream: bytes, step: int = 1 << 20) -> None:
             space[:n] = part[:n]
             part = part[n:]
             intake.splitter.received(n)
-            intake.take()
+            intake.write_events()
 
 
 def receive(writer: RelayWriter, files: Sequence[Path], step: int = 1 << 20) -> None:

@@ -110,7 +110,7 @@ class Coordinator:
         """Return the records in one or two parts. With commit order the applier fills the gaps and
         publishes a cut before it applies anything after them."""
         fills = self._fills_gaps and self._gaps.are_open
-        first = self._retries.run(lambda: self._gaps.take(records)) if fills else None
+        first = self._retries.run(lambda: self._gaps.count_within(records)) if fills else None
         return [records] if first is None else [records[:first], records[first:]]
 
     def _show_gaps(self) -> None:
@@ -157,7 +157,7 @@ class Coordinator:
                     self.pace.begin_group()
                 reach("before_stage")
                 dispatched, commit = self._pipeline.dispatch(group)
-                self._learn(dispatched)
+                self._observe_changes(dispatched)
                 commits.append(commit)
                 # Groups after a statement may need the definitions that it creates.
                 while len(commits) >= (self._pipeline.groups_max if group.with_rows else 1):
@@ -208,7 +208,7 @@ class Coordinator:
         """Return how many of the records come before the stop, or None if the stop is not among
         them."""
         if until.is_after_gaps:
-            return self._gaps.take(records)
+            return self._gaps.count_within(records)
         return until.count_before(
             records, self.mark.executed, self._applied.view.relay, self._applied.base
         )
@@ -236,7 +236,7 @@ class Coordinator:
             seconds = seconds_until_due(records, self._apply.delay_s)
         return True
 
-    def _learn(self, dispatched: Dispatched) -> None:
+    def _observe_changes(self, dispatched: Dispatched) -> None:
         """Correct the planner's estimate by the number of changes in this group, before the next
         group is cut. This costs no time, because one group is read at a time. Do not wait for a
         worker that tries again."""

@@ -71,7 +71,7 @@ class Gaps:
         ends = [str(extent) for extent in self._held]
         return ", ".join([*ends, *([self._applied.name_of(self._last)] if self._last else [])])
 
-    def take(self, records: Records) -> int | None:
+    def count_within(self, records: Records) -> int | None:
         """Return how many of the records come up to the end of the last gap, or None if the gap
         ends after all of them. Raise HistoryError if the source has other files under the recorded
         names."""

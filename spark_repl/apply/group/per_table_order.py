@@ -121,7 +121,7 @@ class PerTableOrder:
             if name not in self._lanes:
                 self._lanes[name] = Pool(1, thread_name_prefix=f"lane-{name}")
             part = staged.of_table(name)
-            parts.append(self._lanes[name].submit(self._one, name, part, meeting))
+            parts.append(self._lanes[name].submit(self._run_part, name, part, meeting))
         self._parts[staged.group.slot] = parts
 
     def _end_idle(self) -> None:
@@ -134,7 +134,7 @@ class PerTableOrder:
         for name in idle:
             self._lanes.pop(name).shutdown(wait=False)
 
-    def _one(self, name: str, part: StagedGroup, meeting: Meeting) -> None:
+    def _run_part(self, name: str, part: StagedGroup, meeting: Meeting) -> None:
         with self._lock:
             self._running += 1
         try:

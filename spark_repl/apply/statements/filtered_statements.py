@@ -45,7 +45,7 @@ class FilteredStatements:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
         self._tools, self._left = tools, tracking.left
 
-    def take(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
+    def handle(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """Return the outcome, and the statement that remains. The outcome is LEFT_OUT if the rules
         leave the statement out, COPY if it brings a table in, and else None. If the statement takes
         a table out, a DROP remains.

@@ -37,7 +37,7 @@ class RenamedStatements:
         self._tracking, self._filters = tracking, tracking.filters
         self._source_names = self._filters.source_names
 
-    def take(self, statement: Statement, query: Query, cut: Cut) -> tuple[Statement, Query]:
+    def rename(self, statement: Statement, query: Query, cut: Cut) -> tuple[Statement, Query]:
         """Return the statement, and its query with the database that the filters' rules check.
         Raise SchemaError and SettingError."""
         rewrites = self._filters.now.rewrites

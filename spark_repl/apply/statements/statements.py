@@ -123,7 +123,7 @@ class Statements:
             text = shown(query, session, literals=self._literals)
             return StatementResult(DdlOutcome.LEFT_OUT, text, statement.tables)
         self._sessions.see(statement, query, cut)
-        statement, query = self._rewritten.take(statement, query, cut)
+        statement, query = self._rewritten.rename(statement, query, cut)
         names = self._rewrites.names_in_statement(
             statement, [*self._tracking.tables, *self._tracking.waiting]
         )
@@ -131,7 +131,7 @@ class Statements:
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
         moment = int(record["commit_time"]), int(record["position"])
         logged = StatementEvent(statement, query, cut, source, session, *moment, self._literals)
-        outcome, remaining = self._filtered.take(logged)
+        outcome, remaining = self._filtered.handle(logged)
         if outcome is None:
             check_dropped(remaining)
             self._check_copied(remaining)
@@ -148,7 +148,7 @@ class Statements:
         check_temporary_name(logged, self._tracking)
         try:
             check_quarantine(logged, self._tracking)
-            outcome, remaining = self._tools.take(logged)
+            outcome, remaining = self._tools.handle(logged)
             return outcome or self._carry_out(remaining)
         except SettingError:
             raise

@@ -48,7 +48,7 @@ class ToolTables:
         self._filters = tracking.filters
         self._folds = options.online_tools == "fold"
 
-    def take(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
+    def handle(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """Return the outcome of a statement about a tool's tables, and the statement. The outcome
         is None if the returned statement, or its remaining part, has to be carried out as any
         other. Raise StatementError."""

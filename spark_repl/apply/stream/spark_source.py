@@ -133,9 +133,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.__dict__ | {"_known": None}
 
     def _index(self, *places: StreamPlace) -> TransactionIndex:
-        return self._look(*places)[1]
+        return self._read_log(*places)[1]
 
-    def _look(
+    def _read_log(
         self, *places: StreamPlace, lease: Lease | None = None
     ) -> tuple[RelayLog, TransactionIndex]:
         # Imported only here, as it loads the compiler (20 MB): some of Spark's processes create or
@@ -186,14 +186,14 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any]:
         if self.takes_published and (log := open_log(self.path)).end is not None:
             return StreamPlace.at(_end_of(log, self.base), log, self.base).to_offset()
-        log, index = self._look()
+        log, index = self._read_log()
         return StreamPlace.at(index.last_end, log, self.base).to_offset()
 
     def whole(self) -> RelaySlice:
         """Return all transactions of the log after the start. Raise LogError if the log is
         damaged."""
         begin = StreamPlace.of(self.initialOffset())
-        log, index = self._look(begin)
+        log, index = self._read_log(begin)
         if index.damage:
             raise index.damage
         end = index.last_end
@@ -214,10 +214,10 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         max_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         if self.takes_published and (published := self._published(begin, max_bytes)) is not None:
             return published.to_offset()
-        log, index = self._look(begin)
+        log, index = self._read_log(begin)
         end = index.last_end if self.final is None else self.final
         if end <= begin.position and self._waits(log) and self._watch.wait(self.wait_s):
-            log, index = self._look(begin)
+            log, index = self._read_log(begin)
             end = index.last_end
         if end <= begin.position:
             if index.damage:
@@ -260,7 +260,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _extent(self, whole: RelaySlice) -> RelaySlice:
         """Return the slice with its number of transactions, from the first one's beginning."""
-        _, index = self._look(whole.start, whole.end)
+        _, index = self._read_log(whole.start, whole.end)
         records = index.slice(whole.start.position, whole.end.position)
         if len(records):
             first = replace(whole.start, position=int(records["position"][0]))
@@ -273,7 +273,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from _extent_rows(partition)
             return
         with Lease() as lease:
-            _, index = self._look(partition.start, partition.end, lease=lease)
+            _, index = self._read_log(partition.start, partition.end, lease=lease)
         records = index.slice(partition.start.position, partition.end.position)
         for at in range(0, len(records), _BATCH_ROWS):
             yield to_batch(records[at : at + _BATCH_ROWS])

@@ -22,7 +22,7 @@ class Packed:
     def left(self) -> int:
         return len(self._data) - self._at
 
-    def take(self, count: int) -> bytes:
+    def read(self, count: int) -> bytes:
         if count > self.left:
             raise DecodeError(
                 f"{self._what} is cut: {count} bytes wanted at {self._at}, {self.left} left",
@@ -32,12 +32,12 @@ class Packed:
         return self._data[self._at - count : self._at]
 
     def skip(self, count: int) -> None:
-        self.take(count)
+        self.read(count)
 
     def number(self) -> int:
-        first = self.take(1)[0]
+        first = self.read(1)[0]
         if first < 251:
             return first
         if first not in _WIDTHS:
             raise DecodeError(f"{self._what} has the byte {first} where a packed integer begins")
-        return int.from_bytes(self.take(_WIDTHS[first]), "little")
+        return int.from_bytes(self.read(_WIDTHS[first]), "little")

@@ -188,7 +188,7 @@ def head_of(body: bytes) -> Head:
     packed = Packed(body, "TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
     while (tag := packed.number()) != _END:
-        value = Packed(packed.take(packed.number()), "TRANSACTION_PAYLOAD field")
+        value = Packed(packed.read(packed.number()), "TRANSACTION_PAYLOAD field")
         if tag in (_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE):
             fields[tag] = value.number()
     size = fields.get(_PAYLOAD_SIZE, -1)

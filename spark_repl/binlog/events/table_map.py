@@ -89,7 +89,7 @@ def _parsed(body: bytes, declared: Declared | None) -> SourceTable:
 
 
 def _name(packed: Packed) -> str:
-    text = packed.take(packed.number()).decode("utf-8", "replace")
+    text = packed.read(packed.number()).decode("utf-8", "replace")
     packed.skip(1)
     return text
 
@@ -104,14 +104,14 @@ def _definition(
     if declared is Unapplied.UNREAD:
         return _without_columns(database, table)
     count = packed.number()
-    wire = packed.take(count)
-    metadata = Packed(packed.take(packed.number()), "TABLE_MAP metadata")
+    wire = packed.read(count)
+    metadata = Packed(packed.read(packed.number()), "TABLE_MAP metadata")
     kinds = [_real_type(code, metadata) for code in wire]
-    nullable = packed.take((count + 7) // 8)
+    nullable = packed.read((count + 7) // 8)
     fields: dict[int, Packed] = {}
     while packed.left:
-        tag = packed.take(1)[0]
-        fields[tag] = Packed(packed.take(packed.number()), f"TABLE_MAP field {tag}")
+        tag = packed.read(1)[0]
+        fields[tag] = Packed(packed.read(packed.number()), f"TABLE_MAP field {tag}")
     if _COLUMN_NAME in fields:
         declared = None
     elif declared is Unapplied.LEFT_OUT or (declared is None and database in SYSTEM_SCHEMAS):
@@ -201,7 +201,7 @@ def _real_type(code: int, metadata: Packed) -> tuple[int, int]:
             f"a column has the wire type {code}, which this version does not decode",
             hint="leave the table out of replication, or change the column's type",
         )
-    raw = metadata.take(_META_BYTES.get(ColumnType(code), 0))
+    raw = metadata.read(_META_BYTES.get(ColumnType(code), 0))
     kind, meta = _unpack_meta(code, raw)
     if not _plausible(kind, meta):
         raise DecodeError(
@@ -246,7 +246,7 @@ def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]
     """Return one bit, highest first, for each column that has one; ``absent`` for the others."""
     if field is None:
         return [absent] * len(has_bit)
-    raw = field.take((sum(has_bit) + 7) // 8)
+    raw = field.read((sum(has_bit) + 7) // 8)
     ordinals = iter(range(len(has_bit)))
     return [
         bool(raw[(n := next(ordinals)) >> 3] >> (7 - n & 7) & 1) if has else absent
@@ -312,7 +312,7 @@ def _literals(
             )
         for column in columns:
             packed, charset = fields[tag], charset_of(collations[column])
-            values = (packed.take(packed.number()) for _ in range(packed.number()))
+            values = (packed.read(packed.number()) for _ in range(packed.number()))
             literals[column] = tuple(_literal(value, charset) for value in values)
     return literals
 
@@ -324,7 +324,7 @@ def _literal(value: bytes, charset: str) -> str:
 
 
 def _text(packed: Packed) -> str:
-    return packed.take(packed.number()).decode("utf-8", "replace")
+    return packed.read(packed.number()).decode("utf-8", "replace")
 
 
 def _primary_key(fields: dict[int, Packed], count: int) -> tuple[int, ...]:

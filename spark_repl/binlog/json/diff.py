@@ -101,12 +101,12 @@ def _error(number: int, table: str, column: str) -> DecodeError:
 def _parse(data: bytes) -> Iterator[_Diff]:
     packed = Packed(data, "JSON diff")
     while packed.left:
-        operation = packed.take(1)[0]
+        operation = packed.read(1)[0]
         if operation > _REMOVE:
             raise ValueError(f"operation {operation}")
-        path = packed.take(packed.number()).decode("utf-8")
+        path = packed.read(packed.number()).decode("utf-8")
         legs = tuple(_legs(path))
-        value = b"" if operation == _REMOVE else packed.take(packed.number())
+        value = b"" if operation == _REMOVE else packed.read(packed.number())
         if operation != _REMOVE and not value:
             raise ValueError("no value")
         yield _Diff(operation, path, legs, value)

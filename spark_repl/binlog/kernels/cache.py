@@ -38,7 +38,7 @@ _rebuild: Any = CompileResult._rebuild
 _dumps: Any = dumps
 _config: Any = config
 
-_LOG = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 _PACKAGE = __name__.partition(".")[0]
 _SIGNATURE = 3
 """index in the tuple to which numba reduces a CompileResult"""
@@ -226,7 +226,7 @@ def _remove_others(folder: Path) -> None:
 
 @cache
 def _warn(why: str, folders: tuple[Path, ...]) -> None:
-    _LOG.warning(
+    _logger.warning(
         "each process compiles its kernels anew, as it can't write to any of %s (%s)."
         " Try: let SPARK_REPL_CACHE or NUMBA_CACHE_DIR name a folder where it can",
         ", ".join(str(folder.parent) for folder in folders), why,

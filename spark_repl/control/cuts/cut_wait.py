@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..table.control import Control
     from ..table.cut import Cut
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _PAUSE_MAX_S, _SLOWER = 0.02, 0.5, 1.5
 
@@ -37,7 +37,7 @@ def wait_at(control: Control, target: str, gtid_set: str, timeout_s: float) -> C
     """Return as ``wait_for`` the cut of the channel whose control table is ``control``."""
     wanted = GtidSet.parse(gtid_set)
     if unknown := unknown_sources(control, gtid_set):
-        log.warning("no cut has a transaction of %s yet", ", ".join(unknown))
+        logger.warning("no cut has a transaction of %s yet", ", ".join(unknown))
     if not timeout_s >= 0:  # NaN is refused also
         raise ConfigError(f"a timeout of {timeout_s} seconds", hint="give 0 or more")
     until, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S

@@ -291,7 +291,7 @@ def _search(fold: Fold, needed: Longs, matched: Longs, places: Places) -> None:
         limit = np.abs(folded.net.count)
     deleted = [needed[:0]]
     for number, at, rows in find_rows(task, folded.rows.take(pa.array(needed))):
-        owner, picked = _take(needed[at], rows, matched, limit, bool(task.key), task)
+        owner, picked = _choose_rows(needed[at], rows, matched, limit, bool(task.key), task)
         path = task.files[number].path
         dead = are_soft_deleted(task, path, picked)
         deleted.append(owner[dead])
@@ -312,7 +312,7 @@ def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
     return present
 
 
-def _take(
+def _choose_rows(
     entry: Longs, rows: Longs, matched: Longs, limit: Longs, keyed: bool, task: WriteTask
 ) -> tuple[Longs, Longs]:
     """Return entries, and for each the row of one file to mark: all matching rows for a key;

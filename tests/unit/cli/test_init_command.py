@@ -13,7 +13,7 @@ import pytest
 
 from spark_repl.cli import init_command
 from spark_repl.cli.argument_parser import parser
-from spark_repl.cli.init_command import ask, look, text_of, write
+from spark_repl.cli.init_command import ask, survey_with_server_id, text_of, write
 from spark_repl.cli.main import _RUN, main
 from spark_repl.config import Config, load
 from spark_repl.copy.survey import ERROR, WARNING, Finding, Survey
@@ -138,8 +138,8 @@ def test_values_keep_the_rules_of_the_file(words: tuple[str, ...]) -> None:
 
 def test_init_chooses_a_free_server_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(init_command, "_SERVER_IDS", range(7, 9))
-    assert {look(Config(), {}, lambda _: LOOKED)[1] for _ in range(20)} == {8}
-    assert look(Config(), {"source.server_id": 7}, lambda _: LOOKED)[1] == 7
+    assert {survey_with_server_id(Config(), {}, lambda _: LOOKED)[1] for _ in range(20)} == {8}
+    assert survey_with_server_id(Config(), {"source.server_id": 7}, lambda _: LOOKED)[1] == 7
 
 
 def test_init_writes_no_file_without_a_source(

@@ -28,7 +28,7 @@ class Sink:
         self.specials, self.replies, self.positions = list[int](), list[bytes](), list[int]()
 
     def take(self, splitter: PacketSplitter) -> None:
-        for found in splitter.take():
+        for found in splitter.events():
             if isinstance(found, Special):
                 self.specials.append(found.type)
                 if found.type == EventType.FORMAT_DESCRIPTION:
