@@ -102,7 +102,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
             hint="begin again, all tables: spark-repl reset --all --config F; or one of them:"
             " spark-repl snapshot --config F --table DB.TABLE, once a cut shows it",
         )
-    copy = _patient_plan(config, control, only)
+    copy = _patient_plan(config, control, only)  # first: a source that refuses costs no claim
     control.claim()
     try:
         _record(config, control, in_shared(config, control, copy))
@@ -441,6 +441,7 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
         return executed
     logger.warning("%d XA branches are prepared: the log is read from before them", len(wanted))
     files = [str(row["Log_name"]) for row in connection.query("SHOW BINARY LOGS")]
+    # Back from the newest file, until the XA PREPARE of every branch is found.
     for name in reversed(files):
         before = _prepared_in(connection, name, wanted)
         if not wanted:

@@ -144,7 +144,7 @@ class TransactionIndex:
         return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
     def _numbered(self, parts: list[np.ndarray]) -> np.ndarray:
-        out = np.concatenate(parts) if parts else np.zeros(0, RECORD)
+        out = np.concatenate(parts) if parts else np.zeros(0, RECORD)  # a copy, which may change
         if self.base:
             out["position"] += self.base << OFFSET_BITS
             out["end"] += self.base << OFFSET_BITS
@@ -169,6 +169,7 @@ def build_index(
     raises its ``damage`` after it has applied everything before.
     """
     make_private_folder(index_dir)
+    # A purge removes files from the front: indexes are left over only if the first file changed.
     if previous is None or not previous.files or previous.files[0].number != log.files[0].number:
         forget_others(Path(index_dir), {file.name for file in log.files})
     before = {index.number: index for index in previous.files} if previous else {}
@@ -185,7 +186,7 @@ def build_index(
         if not up_to_damage:
             raise
         damage = error
-    for index in files:
+    for index in files:  # pages of mapped records count as memory of this process
         forget_pages(index.records)
     return _assemble(log, base, tuple(files), damage)
 

@@ -207,7 +207,7 @@ class ChannelRun:
                 copies=config.source.auto_position, serves=True,
             )  # fmt: skip
             self._replica = applier
-            if self._stop.is_set():  # since it was looked at last
+            if self._stop.is_set():  # ``stop`` came before it could reach the applier
                 applier.stop()
             self._recopier = recopier = Recopier(spark, config, applier)
             note = partial(applier.note, "verify")
@@ -219,7 +219,7 @@ class ChannelRun:
                 progress.begin(applier)
                 self._announce_page(applier.page)
                 result = applier.apply(follow=True)
-                if receiver.error is not None:
+                if receiver.error is not None:  # apply the rest of what it received
                     result = applier.apply()
         return result
 

@@ -184,6 +184,7 @@ def _ending_versions(
 ) -> dict[int, tuple[Longs, Longs]]:
     """Return, by number of the task's file, the images that end versions of the file, and the rows
     of these versions."""
+    # A later image of a key ends the version that the key's previous image began.
     lookups = np.flatnonzero(images.is_first)
     if task.complete and images.begins[lookups].all():
         lookups = lookups[:0]  # a complete table lacks keys that begin with an INSERT
@@ -224,7 +225,7 @@ def _new_versions(task: WriteTask, images: _Images) -> pa.Table:
     numbers, chosen = task.definition.extra_columns, np.flatnonzero(images.begins)
     columns: Sequence[pa.Array] = images.rows.take(pa.array(chosen)).combine_chunks().columns
     arrays = [one_chunk(column) for column in columns]
-    last = images.is_last[chosen]
+    last = images.is_last[chosen]  # the next image of its key ends any other version
     by = images.end_values(np.where(last, -1, chosen + 1), task)
     columns = ended(task.definition, arrays, by)
     columns[numbers["current"]] = pa.array(last)
