@@ -118,7 +118,7 @@ def _relay(commands: Commands) -> None:
         ("purge", "remove the files that every table has passed"),
     ):
         command = actions.add(name, text)
-        command.add_argument("dir", metavar="DIR", help="folder of log files, or one file")
+        command.add_argument("dir", metavar="DIR", help="folder of log files, one file, or archive")
         if name == "purge":
             add_options(command, ("--target", "--config", "--channel"))
 

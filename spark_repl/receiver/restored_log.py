@@ -284,6 +284,22 @@ class _Restoration:
         )  # fmt: skip
 
 
+def is_needed(log: ArchivedLog, needed: Needed) -> bool:
+    """Return whether the target lacks anything of an archived log, or may lack it because the log's
+    end is damaged. Raise LogError and FileNotFoundError if the log is not sound, OSError, and as
+    ``reading_archive``."""
+    file = log.files[-1]
+    if needed.first_file(log) != file.number:
+        return True
+    with tempfile.TemporaryDirectory(prefix="spark_repl-") as folder:
+        path = Path(folder) / file_name(file.number)
+        download(file, path)
+        if _sound_bytes(path, is_sealed=file.is_sealed) < file.end:
+            return True
+        recovered = recover(Path(folder))
+    return recovered is None or needed.any_of(recovered)
+
+
 def _sound_bytes(path: Path, *, is_sealed: bool) -> int:
     """Return the number of bytes before the first damaged event. In a file that is not sealed, an
     event that is cut at the end is not damaged. Without checksums all bytes count as sound."""

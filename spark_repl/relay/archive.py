@@ -173,6 +173,20 @@ class RelayArchive:
                 logs.append((log, note))
         return logs
 
+    def chosen(self, generation: int | None) -> ArchivedLog:
+        """Return a generation; None: the newest that has all that was restored into it. Raise
+        LogError if there is none with a whole file, OSError, TargetError."""
+        for log in reversed(self.logs()):
+            is_asked = generation == log.generation
+            if log.has_begun and log.files and (is_asked or generation is None):
+                with suppress(FileNotFoundError):
+                    if is_asked or self.note(log.generation).covered_by(log):
+                        return log
+        raise LogError(
+            "the archive has no relay log with a sound file", file=self.root,
+            hint="see what it has: spark-repl relay ls",
+        )  # fmt: skip
+
     def note(self, generation: int) -> LogNote:
         """Return a generation's ``log``. Raise FileNotFoundError, FormatError, LogError."""
         path = f"{self.folder(generation)}/{_LOG}"

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 Shown = Callable[[str, int], str]
 _GTID_TYPES = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 WRONG_CHECKSUM = "(wrong checksum)"
+CUT_AT_END = ("transaction cut at the end of the file", "event cut at the end")
+"""problems of a file whose last bytes are missing"""
 _INFO_CHARACTERS_MAX = 200
 
 
@@ -174,10 +176,10 @@ def _check_file(log: RelayLog, file: RelayFile, index: FileIndex, *, last: bool)
     elif index.open is not None and not last:
         note = "a transaction is open at its end: a later file goes on with it, or begins it anew"
     elif index.stop == Stop.OPEN:
-        problem, offset = "transaction cut at the end of the file", index.scanned
+        problem, offset = CUT_AT_END[0], index.scanned
     elif index.stop != Stop.END:
         cut = index.stop == Stop.CUT
-        problem, offset = "event cut at the end" if cut else "bytes that are no event", index.bad
+        problem, offset = CUT_AT_END[1] if cut else "bytes that are no event", index.bad
     elif not index.closed and not last:
         note = "ends without ROTATE or STOP"
     elif head.own.in_use and not last:

@@ -6,15 +6,17 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config.relative_paths import OFF
-from ..control.records.channels import control_of, layout_of
+from ..control.records.channels import control_of, layout_of, opened
+from ..control.records.durability_barrier import DurabilityBarrier
 from ..control.table.layout import Layout, encode
 from ..errors import ArchiveUnreadableError, LogError, Stopped
 from ..receiver.archiver import Archiver
-from ..receiver.restored_log import Needed, restore
+from ..receiver.restored_log import Needed, is_needed, restore
 from ..relay.archive import RelayArchive
 from ..runtime.target_uri import canonical, is_remote
 
@@ -62,6 +64,43 @@ def forget_archived(config: Config) -> None:
     begin again: a start must not restore a log from before. Raise OSError, TargetError."""
     if (archive := archive_of(config)) is not None:
         archive.forget(target_of(config), _target_id(config))
+
+
+@dataclass(frozen=True)
+class PurgedArchive:
+    """What a purge of an archive has removed: folders of whole logs, and of single files."""
+
+    logs: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def purge_archive(config: Config, archive: RelayArchive, needed: Needed) -> PurgedArchive:
+    """Remove the archived logs of a configuration's target that it does not need, except the
+    newest, and of the others the files that it does not need. The tables are made durable before.
+    ``needed``: decides by what the target has now.
+
+    A log that is not sound stays. Raise OSError, TargetError, ArchiveUnreadableError.
+    """
+    at = opened(config)
+    logs = [log for log, _ in archive.logs_of(target_of(config), _target_id(config)) if log.files]
+    unneeded, files = list[int](), list[tuple[int, int]]()
+    for log in logs:
+        try:
+            if log is not logs[-1] and not is_needed(log, needed):
+                unneeded.append(log.generation)
+            elif (first := needed.first_file(log)) is not None:
+                files += [(log.generation, number) for number in log.numbers if number < first]
+        except (LogError, FileNotFoundError) as error:
+            logger.warning("%s is not purged: %s", archive.folder(log.generation), error)
+    if unneeded or files:
+        DurabilityBarrier(at.control, at.layout)()
+    for generation in unneeded:
+        archive.remove_log(generation)
+    for generation, number in files:
+        archive.remove_file(generation, number)
+    return PurgedArchive(
+        tuple(map(archive.folder, unneeded)), tuple(archive.file_folder(*file) for file in files)
+    )
 
 
 def restore_lost(

@@ -59,6 +59,13 @@ def place_of(config: Config) -> tuple[str, int] | None:
     return (place.file, place.position) if place else None
 
 
+def needed_of(config: Config) -> Needed:
+    """Return what a restored relay log has to have for the target. Raise as ``executed_of``."""
+    if config.source.auto_position:
+        return Needed(executed_of(config) or GtidSet())
+    return Needed(None, place_of(config))
+
+
 def _skipped(config: Config) -> GtidSet:
     """Return the GTIDs of ``spark-repl skip``; none if the target can't be read now."""
     try:
