@@ -324,8 +324,8 @@ class Retries:
         self._pause(min(number, PAUSE_MAX_S))
 
     def _wait_for_storage(self, error: Exception, logged_at: float) -> float:
-        """Wait for a full disk or a throttled store, which does not count. Return when this was
-        logged."""
+        """Wait for a full disk or a throttled store. This counts as no retry. Return the time of
+        the last log line about it."""
         if time.monotonic() - logged_at >= _WAIT_LOG_EVERY_S:
             logged_at = time.monotonic()
             if disk_full(error):

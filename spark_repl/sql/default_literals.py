@@ -67,7 +67,7 @@ def normalize_or_keep(literal: str, column: Column, session: Session) -> str:
 
 
 def normalize(literal: str, column: Column, session: Session, *, assigned: bool = False) -> str:
-    """Return a literal, as ``Column.default`` has it, as the column stores it.
+    """Return the form in which the column stores a literal of ``Column.default``.
 
     Numbers have the column's digits. ENUM and SET are names of members. Dates and times are as the
     server prints them, TIMESTAMP with its distance from UTC. Bytes are hexadecimal digits.

@@ -189,8 +189,8 @@ def _define(spark: SparkSession, head: str, end: str, parameter: str, own: Seque
 
 
 def _spans(gtids: str | None, copied: list[str], anonymous: bool) -> list[Span]:
-    """Return the spans of a GTID set: what a GTID begins with up to its number, and the numbers.
-    Raise ConfigError as ``history_at``."""
+    """Return the spans of a GTID set: the text of GTIDs before the number, and the first and last
+    number. Raise ConfigError as ``history_at``."""
     if not gtids:
         raise ConfigError("say a GTID set")
     executed = GtidSet.parse(gtids)

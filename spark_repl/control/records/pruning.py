@@ -151,7 +151,7 @@ def _logs_of(details: pa.ChunkedArray) -> frozenset[str]:
 
 
 def _histories(rows: list[Row], remaining: _Remaining) -> list[Row]:
-    """Return a row for each log, with the files that identify a log which continues."""
+    """Return a row for each log, with the files by which a start recognises the log."""
     logs: dict[str, Row] = {}
     for row in rows:
         detail = json.loads(row["detail"])

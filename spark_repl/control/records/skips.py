@@ -4,7 +4,7 @@ be skipped: a cut would show half of it.
 A table may hold transactions after the last cut, if a run ended between two tables' commits or if
 tables advance separately. The table's own commits show them: each names the transactions of its
 group. A group lands in a table as a whole. So a table with a commit of the group may have a
-transaction of it, and any other table has not.
+transaction of it, and any other table has none.
 """
 
 from __future__ import annotations
