@@ -47,8 +47,8 @@ class ExecutorDisk:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """A context in which this process keeps its files on its own disk. Spark gives the process
-        later to tasks of other sessions, whose executors may read the driver's disk.
+        """Return a context in which this process keeps its files on its own disk. Spark gives the
+        process later to tasks of other sessions, whose executors may read the driver's disk.
 
         At its end, at most every 30 s in a process, remove the least recently used files if there
         are more than ``cache_bytes``. Raise OSError.

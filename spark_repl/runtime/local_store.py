@@ -128,7 +128,7 @@ def _tag(content: bytes) -> Tag:
 
 @contextmanager
 def _locked(path: str) -> Iterator[BinaryIO]:
-    """A context with the open file at ``path``, locked if the disk has locks. Raises
+    """Return a context with the open file at ``path``, locked if the disk has locks. Raises
     FileNotFoundError, and TimeoutError if others have it for ``_LOCK_S`` seconds."""
     until = time.monotonic() + _LOCK_S
     while True:
@@ -180,7 +180,8 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 @contextmanager
 def _beside(path: str, content: bytes) -> Iterator[str]:
-    """A context with a file of the content in the folder of ``path``, which is removed after it."""
+    """Return a context with a file of the content in the folder of ``path``. The file is removed
+    after it."""
     folder, name = os.path.split(path)
     written = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
     try:

@@ -147,7 +147,7 @@ class ObjectStore:
         return {meta["path"][len(key) + 1 :]: _entry(meta) for meta in objects}
 
     def names_after(self, folder: str, name: str) -> list[str]:
-        """A request for each thousand objects that come after the name, at any depth."""
+        """Send a request for each thousand objects after the name, at any depth."""
         client, key = client_of(folder)
         pages = _Pages(client, key, folder, f"{key}/{name}")
         below = [meta["path"][len(key) + 1 :] for page in pages for meta in page]
@@ -317,7 +317,7 @@ class _Pages:
 
 
 def _list_folder(client: Client, key: str, path: str) -> ListResult[Sequence[ObjectMeta]]:
-    """A request for each thousand names."""
+    """Return what is right below a key, by a request for each thousand names."""
     listing = _send("list", path, lambda: obstore.list_with_delimiter(client, f"{key}/"))
     names = len(listing["objects"]) + len(listing["common_prefixes"])
     count_requests("list", max(0, -(-names // _LISTED) - 1))

@@ -32,14 +32,14 @@ class Store(Protocol):
     """Safe from any thread. A store must not be used on both sides of a fork."""
 
     def read(self, path: str) -> bytes:
-        """Return a whole file, in one request. Raises FileNotFoundError."""
+        """Return a whole file, in one request. Raise FileNotFoundError."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Return ``length`` bytes from ``start``, fewer at the end of the file. ``start`` is below
-        the file's size. Raises FileNotFoundError."""
+        the file's size. Raise FileNotFoundError."""
 
     def open_input(self, path: str) -> BinaryIO:
-        """Open a file to read from any place. Raises FileNotFoundError."""
+        """Open a file to read from any place. Raise FileNotFoundError."""
 
     def open_output(self, path: str) -> BinaryIO:
         """Open a new object or file. An object exists after it is closed, and never if its context
@@ -51,13 +51,13 @@ class Store(Protocol):
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Write a whole file if the name is free. Exactly one of several writers succeeds.
 
-        Raises FileExistsError if another writer has the name. Raises OSError if the outcome is
+        Raise FileExistsError if another writer has the name. Raise OSError if the outcome is
         unknown: the file may exist now or later. If an answer is lost and a second request finds
         the caller's own file, the call has succeeded.
         """
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag]:
-        """Return a small file and its tag, in one request. Raises FileNotFoundError."""
+        """Return a small file and its tag, in one request. Raise FileNotFoundError."""
 
     def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
         """Replace a small file if it still has that tag, or create it if ``tag`` is None and the
@@ -69,7 +69,7 @@ class Store(Protocol):
         """
 
     def stat(self, path: str) -> StoredFile:
-        """Return size and time of a file. Raises FileNotFoundError, also for a folder."""
+        """Return size and time of a file. Raise FileNotFoundError, also for a folder."""
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file, or a folder."""

@@ -138,7 +138,8 @@ def _s3_options() -> dict[str, str]:
 
 
 def _google_options() -> dict[str, str]:
-    """An endpoint that isn't Google's is part of the service account (``gcs_base_url``)."""
+    """Return options for an endpoint that isn't Google's: it is part of the service account
+    (``gcs_base_url``)."""
     text = os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY", "")
     try:
         if file := _first(_GOOGLE_ACCOUNT):
@@ -239,7 +240,7 @@ def forget_clients() -> None:
 
 
 def spark_settings() -> Mapping[str, str]:
-    """Settings of a Spark session that reads S3."""
+    """Return the settings of a Spark session that reads S3."""
     endpoint, region = _first(_ENDPOINT), _first(_REGION)
     settings = {
         "aws.credentials.provider": "software.amazon.awssdk.auth.credentials"
