@@ -1,12 +1,18 @@
-"""``run`` with a target on S3: first copy, applier and status, from a live server into a bucket."""
+"""``run`` with a target on S3: first copy, applier and status, from a live server into a bucket. A
+target that is moved there continues."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from spark_repl.cli.main import main
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.store.delta_rs_read import read
@@ -48,3 +54,40 @@ def test_run_copies_and_applies_into_a_bucket(
             assert [tuple(row.values()) for row in found.to_pylist()] == [
                 tuple(row) for row in server.query(f"SELECT * FROM {name} ORDER BY n")
             ]
+
+
+@pytest.mark.slow
+def test_moved_target_continues_without_a_copy(
+    make_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a disk into a bucket, with a kill in between; then verify finds no differing row."""
+    server = make_server()
+    server.query(
+        "CREATE DATABASE t",
+        "CREATE TABLE t.words (w VARCHAR(40), n INT PRIMARY KEY)",
+        "INSERT INTO t.words VALUES ('a', 1), ('b', 2)",
+    )
+    config = config_for(server, tmp_path)
+    with s3_server() as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
+        run = Run(config, tmp_path)
+        run.wait_for(server.executed)
+        server.query("UPDATE t.words SET w = 'x' WHERE n = 1")
+        run.wait_for(server.executed)
+        run.stop()
+        server.query("INSERT INTO t.words VALUES ('c', 3)")  # while no applier runs
+        place = f"s3://{BUCKET}/moved"
+        move = [sys.executable, "-m", "spark_repl", "target", "move", config.target.path, place]
+        killed = {**os.environ, "SPARK_REPL_CRASH": "moving_file:5"}
+        assert subprocess.run(move, env=killed, check=False).returncode == -signal.SIGKILL
+        subprocess.run(move, check=True)
+        moved = config.override({"target.path": place})
+        run = Run(moved, tmp_path)
+        run.wait_for(server.executed)
+        assert run.stop()["transactions"] == 1
+        cut = Control(Layout.of(moved.target).control).cuts()[-1]
+        assert cut.tables["t.words"].path == "t/words"  # and no copy of it
+        file = tmp_path / "run.toml"
+        assert main(["verify", "--config", str(file)]) == 0
