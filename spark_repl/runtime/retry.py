@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException
 
 from ..errors import (
     ConcurrentChangeError,
@@ -95,7 +95,7 @@ def disk_full(error: BaseException) -> bool:
     error = _of_commit(error)
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    if isinstance(error, StreamingQueryException):
+    if isinstance(error, PySparkException):  # of a stream, or of Spark Connect
         return _FULL_JAVA in str(error)
     return isinstance(error, Py4JJavaError) and _FULL_JAVA in str(error.java_exception)
 
@@ -117,7 +117,7 @@ def temporary(error: BaseException) -> bool:
         return isinstance(error, TimeoutError) or error.errno in _TEMPORARY_ERRNO
     if isinstance(error, Py4JJavaError):
         return bool(_TEMPORARY_JAVA.search(str(error.java_exception)))
-    if isinstance(error, StreamingQueryException):
+    if isinstance(error, PySparkException):  # of a stream, or of Spark Connect
         return bool(_TEMPORARY_JAVA.search(str(error)))
     return False
 

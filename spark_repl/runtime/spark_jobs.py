@@ -21,6 +21,8 @@ R = TypeVar("R")
 
 CONNECT = "sc://"
 """how the address of a Spark Connect server begins"""
+CONNECT_SETTINGS = {"spark.sql.leafNodeDefaultParallelism": "10000"}
+"""so that each row of a local table is a task of its own"""
 _COLUMNS = "number int, content binary"
 
 
@@ -47,7 +49,7 @@ def run_job(spark: SparkSession, function: Callable[[T], R], items: Sequence[T])
         count = len(items)
         return list(spark.sparkContext.parallelize(items, count).map(function).collect())
     rows = [(number, bytearray(pickle.dumps(item))) for number, item in enumerate(items)]
-    frame = spark.createDataFrame(rows, _COLUMNS).repartition(len(items))
+    frame = spark.createDataFrame(rows, _COLUMNS)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

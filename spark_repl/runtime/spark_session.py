@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from ..errors import SetupError
 from .java import archive, check_java, delta_jars, s3_jars, spark_home
 from .retry import first_line
-from .spark_jobs import CONNECT
+from .spark_jobs import CONNECT, CONNECT_SETTINGS
 from .spark_release import checkpoint_manager
 from .store_clients import spark_settings
 from .target_uri import on_s3
@@ -103,7 +103,7 @@ def build_session(
     """
     global _first
     if master and master.startswith(CONNECT):
-        return _connected(master, {**_SETTINGS, **settings})
+        return _connected(master, {**_SETTINGS, **CONNECT_SETTINGS, **settings})
     remote = delta and bool(target) and on_s3(target)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -22,6 +22,10 @@ from spark_repl.control.table.layout import Layout
 from spark_repl.runtime.spark_session import build_session
 from spark_repl.verify.verifier import VerifyLimits
 from spark_repl.verify.verify_run import between
+from spark_repl.runtime.spark_jobs import run_job
+def place_of(item):
+    from pyspark import TaskContext
+    return item, TaskContext.get().partitionId()
 server, relay, target = sys.argv[1:]
 spark = build_session(master=server)
 config = Config.from_mapping({
@@ -34,6 +38,8 @@ cuts = sorted(Control(Layout.of(config.target).control).cuts(), key=lambda cut: 
 middle = cuts[len(cuts) // 2].gtid_executed
 found = between(config, (middle, "latest"), (), VerifyLimits(), server)
 print("compared:", found["tables"])
+places = run_job(spark, place_of, range(40))
+assert [item for item, _ in places] == [*range(40)] and len({at for _, at in places}) == 40, places
 """
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -48,6 +49,7 @@ _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
 """seconds between two looks whether the applier has to stop"""
+_ALIVE_S = 600.0
 _STOP_FILE = "stopping"
 _MAKING = threading.Lock()
 """Spark makes a source in a Python process of its own, which then makes the next source as well"""
@@ -187,7 +189,7 @@ class RelayStream:
             try:
                 spark = built(self._spark, self._is_stopping)
                 if is_connect(spark):
-                    self._read_log(follow)
+                    self._read_log(spark, follow)
                 else:
                     self._stream(spark, follow)
             except BaseException as error:
@@ -197,9 +199,12 @@ class RelayStream:
                     raise self._error from error
                 raise
 
-    def _read_log(self, follow: bool) -> None:
+    def _read_log(self, spark: SparkSession, follow: bool) -> None:
         """Apply the log's transactions without a stream of Spark's: Spark Connect calls the
         function of ``foreachBatch`` in a process of the server's, where no coordinator is."""
+        self._follows = follow
+        self._stopped.clear()
+        final, asked = self._retries.run(self._applied.refresh).last_end, time.monotonic()
         with EndWatch(self._applied.path) as end:
             while not (self._is_stopping() or self.has_met_until()):
                 before = self._coordinator.mark.position
@@ -209,11 +214,16 @@ class RelayStream:
                     return
                 self._first.release()  # no stream begins where the tables were
                 if self._coordinator.mark.position > before:
-                    continue
-                self._check_damage()
-                if not follow:
+                    self._gather()
+                else:
+                    self._check_damage()
+                    if follow:
+                        end.wait(_LOOK_S)
+                if not follow and self._coordinator.mark.position in (before, final):
                     return
-                end.wait(_LOOK_S)
+                if time.monotonic() - asked > _ALIVE_S:  # a server ends idle sessions after an hour
+                    asked = time.monotonic()
+                    spark.conf.get("spark.sql.session.timeZone")
 
     def _check_damage(self) -> None:
         """Raise the log's damage when everything before it has been applied."""

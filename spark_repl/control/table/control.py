@@ -114,14 +114,12 @@ class Control(ControlRows):
                 break
             except (FencedError, ConcurrentChangeError) as error:
                 now = self.owner()
-                if tries and now == owner:
+                if tries and (now and now[0]) == (owner and owner[0]):
                     logger.info("others have committed meanwhile, claiming again%s", who(now))
                 elif isinstance(error, FencedError):
                     raise beaten(error, self.path, now, self.channel) from error
                 else:
                     raise
-        remover = Remover(self.check_owner)
-        forget_lost(self.path, remover)  # Spark and delta-rs open no table with such a checkpoint
         self._renew_lease(me)
         return self.epoch
 
@@ -129,6 +127,7 @@ class Control(ControlRows):
         """Read the newest version, and return its owner. Raise TargetError if the target belongs to
         another channel."""
         self._looks.forget()
+        self._fence = Fence()  # nothing is claimed, so ``release`` writes nothing
         seen = self._seen = self._newest_log() or self._create()
         if self._read.version != seen.version:
             self._read = self._snapshot_of(seen)
@@ -151,6 +150,11 @@ class Control(ControlRows):
         with open_claim(claim := self._fence.claim):
             me = replace(Owner.me(self.channel, claim, self.lease_s), moving_to=self.moving_to)
             self._write_owner(json.dumps(asdict(me)), first=again)
+            remover = Remover(self.check_owner)
+            try:  # Spark and delta-rs open no table with a damaged checkpoint
+                forget_lost(self.path, remover)
+            except OSError as error:
+                logger.warning("damaged checkpoints of the control table stay: %s", error)
         return me
 
     def _create(self) -> ControlLog:
@@ -400,10 +404,11 @@ class Control(ControlRows):
         try:
             with storage.named(self.path):
                 landed = self._write_rows(self._seen, rows, commit)
+                is_sequel = self._seen.is_in_log()
         except (ConcurrentChangeError, OSError) as error:
             self._resolve(mark, error)
             return False
-        if landed.is_outdated():
+        if not is_sequel:
             self._read = ControlSnapshot()  # it may have read this commit as one of the table's
             if not self.is_owner():
                 self._seen = None  # it slept: a successor has removed the commits that came first
@@ -448,9 +453,9 @@ class Control(ControlRows):
             rows = rows_table([row]).select(seen.column_names)
             try:
                 with storage.named(self.path):
-                    landed = self._write_rows(seen, rows, RowsCommit())
-                if not landed.is_outdated():
-                    return
+                    self._write_rows(seen, rows, RowsCommit())
+                    if seen.is_in_log():
+                        return
             except (ConcurrentChangeError, OSError):
                 if self._open().version == seen.version:
                     raise

@@ -5,8 +5,8 @@ and the version's own. delta-rs listed the log and read its end before each comm
 of a commit's time on an object store.
 
 A process that slept may meet a log whose next commit has been removed: its commit then seems to
-land, in a version that nobody reads. ``is_outdated`` tells: a clean-up first names a later
-checkpoint in ``_last_checkpoint``, and removes commits afterwards.
+land, in a version that nobody reads. Commits are removed in their order. So a writer looks after
+its commit whether the log still has the commit before (``is_in_log``).
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ import pyarrow.parquet as pq
 
 from ...delta.log import checkpoint_writer
 from ...delta.log.add_actions import AddActions, files_of
-from ...delta.log.commit_file import Operation, complete, publish
-from ...delta.log.log_checkpoints import hinted_version
+from ...delta.log.commit_file import Operation, check_own, complete, publish
+from ...delta.log.log_replay import commit_path
 from ...delta.log.log_state import LogSegment, LogState
-from ...delta.log.table_protocol import declaring
+from ...delta.log.table_protocol import declaring, features_of
 from ...delta.store import storage
+from ...errors import TargetError
 from .row_formats import SCHEMA
 
 Action = dict[str, Any]
@@ -39,6 +40,9 @@ Action = dict[str, Any]
 _TYPES = {pa.string(): "string", pa.int64(): "long", pa.timestamp("us", "UTC"): "timestamp"}
 _FILE = re.compile(rf".+\.parquet|{storage.UNFINISHED.pattern}")
 """name of a file of rows, or of what a killed writer leaves of one"""
+_FEATURES = frozenset({"appendOnly", "invariants"})
+_OF_LOG = "of the table's log"
+HINT = "nothing but the applier writes there: put that folder back from a backup"
 _PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
 """each commit has a file of a few rows, and readers read all files"""
 
@@ -67,10 +71,20 @@ class ControlLog:
     def newest(cls, folder: str) -> ControlLog | None:
         """Return the newest version; None if there is no table. Raise OSError, and TargetError if
         the log is damaged."""
-        if (segment := LogSegment.of(folder)) is None:
-            return None
-        commits = list(segment.commits())  # few, and small
-        return cls(folder, segment.state(commits), files_of(segment, commits))
+        try:
+            if (segment := LogSegment.of(folder)) is None:
+                return None
+            commits = list(segment.commits())  # few, and small
+            state, files = segment.state(commits), files_of(segment, commits)
+        except TargetError as error:
+            if _OF_LOG in error.message:  # hints for tables, which a copy replaces, are wrong here
+                error.hint = HINT
+            raise
+        if others := features_of(state.protocol) - _FEATURES:
+            names = ", ".join(sorted(others))
+            problem = f"the control table has features that another engine enabled: {names}"
+            raise TargetError(problem, file=folder, hint=HINT)
+        return cls(folder, state, files)
 
     @classmethod
     def create(cls, folder: str, rows: pa.Table | None = None) -> None:
@@ -142,10 +156,13 @@ class ControlLog:
             for path, add in self.files.items()
         ]
 
-    def is_outdated(self) -> bool:
-        """Return whether a later version may have been cleaned up to: then the commit of this
-        version may be no part of the table. Raise OSError."""
-        return hinted_version(self.folder) > self.version
+    def is_in_log(self) -> bool:
+        """Return whether the log still has this version's commit. If a clean-up has removed it, a
+        commit after it is no part of the table. Raise OSError, and TargetError if another writer
+        has written over it."""
+        if (own_id := self.state.txn_id) is not None:
+            return check_own(self.folder, self.version, own_id)
+        return storage.is_file(commit_path(self.folder, self.version))
 
     def write_checkpoint(self) -> None:
         """Write the checkpoint of this version. Raise OSError and TargetError."""
@@ -162,8 +179,7 @@ class ControlLog:
         paths = {
             os.path.join(self.folder, name): at
             for name, at in times.items()
-            if name not in named
-            and (name.endswith(".parquet") or storage.UNFINISHED.fullmatch(name))
+            if name not in named and _FILE.fullmatch(name)
         }
         return [
             path

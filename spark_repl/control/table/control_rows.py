@@ -24,8 +24,9 @@ from ...delta.log.log_state import newest_version
 from ...delta.store import storage
 from ...delta.store.storage import data_file, read
 from ...errors import TargetError
+from ...runtime.retry import first_line
 from ...runtime.threads import Pool
-from .control_log import ControlLog
+from .control_log import HINT, ControlLog
 from .control_snapshot import ControlSnapshot, Row
 from .earlier_cuts import has_earlier
 from .layout import Layout
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 
     from .cut import Cut
 
-_GONE = "is the folder as the applier left it? Nothing but it writes there"
-_HINT = "give the folder that apply or run was given as its target"
+_NOT_APPLIED = "give the folder that apply or run was given as its target"
 
 
 class _Looks(threading.local):
@@ -70,7 +70,7 @@ class ControlRows:
         control = cls(Layout(target).control)
         if not control.exists():
             raise TargetError(
-                "nothing has been applied to this target yet", file=target, hint=_HINT
+                "nothing has been applied to this target yet", file=target, hint=_NOT_APPLIED
             )
         return control
 
@@ -92,7 +92,7 @@ class ControlRows:
         with storage.named(self.path):
             log = ControlLog.newest(self.path)
         if log is None:
-            raise TargetError("the control table is gone", file=self.path, hint=_GONE)
+            raise TargetError("the control table is gone", file=self.path, hint=HINT)
         return log
 
     def rows(self, kind: str) -> list[Row]:
@@ -148,7 +148,14 @@ class ControlRows:
     def _rows_of(self, log: ControlLog) -> pa.Table:
         """Return the table's rows. Raise OSError and TargetError."""
         with storage.named(self.path):
-            return rows_of(self.path, list(log.files))
+            try:
+                return rows_of(self.path, list(log.files))
+            except (FileNotFoundError, pa.ArrowInvalid) as error:  # a power failure leaves both
+                raise TargetError(
+                    f"a file of the control table is missing or damaged: {first_line(error)}",
+                    file=self.path,
+                    hint=HINT,
+                ) from error
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")

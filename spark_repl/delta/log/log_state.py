@@ -151,7 +151,7 @@ class LogSegment:
             state = state.after(actions)
         if not state.metadata or not state.protocol:
             problem = f"version {self.version} of the table's log has no metadata"
-            raise TargetError(problem, file=self.folder)
+            raise TargetError(problem, file=self.folder, hint=reset_table())
         return state
 
 
@@ -186,10 +186,12 @@ def _newest_of(folder: str, base: Checkpoint | None, listed: list[str]) -> int:
     at = base.version if base else -1
     commits = {int(name[:20]) for name in listed if COMMIT.fullmatch(name)}
     newest = max(at, *commits) if commits else at
-    missing = set(range(at + 1, newest + 1)) - commits
-    if missing:
+    # A listing during two commits may have the second one alone.
+    unlisted = sorted(set(range(at + 1, newest + 1)) - commits)
+    gap = next((v for v in unlisted if not is_file(commit_path(folder, v))), None)
+    if gap is not None:
         raise TargetError(
-            f"version {min(missing)} of the table's log is missing, and version {newest} is there",
+            f"version {gap} of the table's log is missing, and version {newest} is there",
             file=folder,
             hint="put the table's folder back from a backup, or copy the table again",
         )

@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from spark_repl.control.table import control as control_module
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_log import ControlLog, RowsCommit, WriteRows
 from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.owner_lease import check_unclaimed
 from spark_repl.delta.log.log_replay import commit_path
 from spark_repl.errors import FencedError
 
@@ -136,3 +138,54 @@ def test_a_row_beside_is_written_again_where_its_place_was_removed(tmp_path: Pat
     beside.write_beside("test", lambda: True)
     assert len(Control(control.path).rows("test")) == 1
     assert positions(Control(control.path)) == [7, 8]
+
+
+@pytest.mark.parametrize("hint", ["", '{"version": 1, "size": 1}'])
+def test_a_sleeper_is_fenced_whatever_the_last_checkpoint_says(tmp_path: Path, hint: str) -> None:
+    """It slept inside its own checkpoint, and has put an older hint over its successor's."""
+    control = claimed(tmp_path)
+    second = successor(control)
+    second.publish(CUT)
+    without_commits_before(second)
+    last = Path(control.path) / "_delta_log/_last_checkpoint"
+    last.write_text(hint) if hint else last.unlink()
+    with pytest.raises(FencedError, match="taken this target over"):
+        control.publish(replace(CUT, position=6))
+    with pytest.raises(FencedError):
+        control.check_owner()
+    second.publish(replace(CUT, position=8))
+    assert positions(second) == [7, 8]
+
+
+def test_a_claim_that_gives_up_leaves_the_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner seemed dead, committed during the claim, and has renewed its lease."""
+    owner = claimed(tmp_path)
+
+    def write_rows(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        owner.publish(CUT)
+        monkeypatch.setattr(control_module, "check_unclaimed", check_unclaimed)
+        return log.commit(rows, commit)
+
+    rival = Control(owner.path, write_rows=write_rows)
+    monkeypatch.setattr(control_module, "check_unclaimed", lambda path, owner: None)
+    with pytest.raises(FencedError, match="another applier owns this target"):
+        rival.claim()
+    rival.release()
+    owner.publish(replace(CUT, position=8))
+    assert positions(owner) == [7, 8]
+
+
+def test_a_takeover_succeeds_as_the_former_owner_gives_the_target_back(tmp_path: Path) -> None:
+    owner = claimed(tmp_path)
+    releases = [owner.release]
+
+    def write_rows(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
+        if releases:
+            releases.pop()()
+        return log.commit(rows, commit)
+
+    rival = Control(owner.path, write_rows=write_rows)
+    assert rival.claim(take_over=True) == 2
+    rival.publish(CUT)

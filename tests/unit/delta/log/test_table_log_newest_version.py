@@ -142,3 +142,22 @@ def test_what_is_of_each_commit_is_not_switched_on_again_by_us(tmp_path: Path) -
     with pytest.raises(TargetError, match="can't be given inCommitTimestamp"):
         table.log.set_properties(table.snapshot(), TIMESTAMPS, "us")
     assert table.snapshot().version == 1
+
+
+def test_a_listing_during_two_commits_may_lack_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table(tmp_path / "t")
+    for path in "abc":
+        table.commit(add(path))
+    true = log_state.log_checkpoints.newest_and_names
+
+    def without_one(*args: object) -> tuple[object, list[str]]:
+        checkpoint, names = true(*args)  # type: ignore[arg-type]
+        return checkpoint, [name for name in names if not name.endswith("2.json")]
+
+    monkeypatch.setattr(log_state.log_checkpoints, "newest_and_names", without_one)
+    assert table.log.version(table.folder) == 3
+    Path(commit_path(table.folder, 2)).unlink()
+    with pytest.raises(TargetError, match="version 2 of the table's log is missing"):
+        table.log.version(table.folder)
