@@ -96,6 +96,14 @@ def test_the_documented_example_runs_with_a_bucket(server: object, bank: Path) -
     assert "equal: bank.account bank.pending bank.till bank.transfer" in found.stdout, found.stderr
 
 
+def test_the_demo_on_s3_ends_with_equal_rows_by_each_engine() -> None:
+    """``make demo-s3``, which starts a server of its own."""
+    ended = ran("-m", "tests.demo_s3")
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    for engine in ("Spark", "DuckDB", "Polars"):
+        assert f"{engine} reads the last cut" in ended.stdout
+
+
 def test_a_commit_of_sparks_is_not_written_over(server: object, tmp_path: Path) -> None:
     """Spark commits between our snapshot and our commit, through its own log store."""
     log, table = LogWriter(tmp_path / "log"), Table("a")
