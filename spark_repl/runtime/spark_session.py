@@ -6,6 +6,7 @@ already, the session is a new one of that context.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from py4j.java_gateway import JavaPackage
 from pyspark import SparkConf, SparkContext
@@ -29,6 +30,11 @@ from .spark_jobs import CONNECT, CONNECT_SETTINGS
 from .spark_release import checkpoint_manager
 from .store_clients import spark_settings
 from .target_uri import on_s3
+
+if TYPE_CHECKING:
+    from .starting_session import Session
+
+logger = logging.getLogger(__name__)
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -48,6 +54,11 @@ _SETTINGS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.checkpointFileManagerClass": checkpoint_manager(),
+}
+
+# Settings that only a context can have -> (value, consequence of another value).
+_OF_CONTEXT = {
+    "spark.speculation": ("false", "Spark may run a task twice at once, and write its files twice"),
 }
 
 # Only readers need them. The applier calls no class of Delta's.
@@ -131,6 +142,17 @@ def build_session(
     return session
 
 
+def own_session(spark: Session) -> Session:
+    """Return a session with the applier's settings: ``spark`` if it is of this module, otherwise a
+    session of ours of the same context. Nothing of another's session is changed."""
+    if not isinstance(spark, SparkSession) or spark is _own:
+        return spark
+    context = spark.sparkContext
+    if _first is not None and _first.sparkContext is context:
+        return spark
+    return _beside(context, _SETTINGS)
+
+
 def check_store(spark: SparkSession) -> None:
     """Raise SetupError if a session can't read tables on S3: Hadoop's S3A is not on its class
     path. Of a session on Spark Connect nothing is known."""
@@ -178,10 +200,15 @@ def _connected(server: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _beside(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:
-    """Return our session of another's context, with the settings that a session can have."""
+    """Return our session of another's context, with the settings that a session can have. Warn of
+    a setting that only the context can have, if it matters."""
     global _own
     if _own is None or _own.sparkContext is not context:
         _own = SparkSession(context).newSession()
+        for key, (wanted, consequence) in _OF_CONTEXT.items():
+            if (value := context.getConf().get(key, wanted)) != wanted:
+                logger.warning("%s = %s: %s. Start Spark with --conf %s=%s", key, value,
+                               consequence, key, wanted)  # fmt: skip
     for key, value in settings.items():
         with suppress(AnalysisException):  # only a context can have the setting
             _own.conf.set(key, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import pickle
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -112,10 +111,11 @@ def share_out(
     """Return the numbers of each bundle's tasks, and of the tasks that the driver has to run.
 
     A bundle is one Spark task. There are ``count`` bundles at most, or more if a bundle would be
-    larger than ``most`` bytes as a pickle. A single task above that bound can't be sent. None:
-    there is no bound.
+    larger than ``most`` bytes. A single task above that bound can't be sent. None: there is no
+    bound. Sizes are those of cloudpickle, which Spark uses: it also takes views of dicts.
     """
-    sizes = [0 if most is None else len(pickle.dumps(task, -1)) for task in tasks]
+    dumps: Any = cloudpickle.dumps
+    sizes = [0 if most is None else len(dumps(task)) for task in tasks]
     bound = most or 0
     sent = [number for number, size in enumerate(sizes) if size <= bound]
     count = min(len(sent), count)

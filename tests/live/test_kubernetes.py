@@ -59,11 +59,10 @@ class Pod:
         return process
 
     def stop(self, process: Command) -> None:
-        """Stop it as the kubelet does, and read what it has logged."""
+        """Stop it as the kubelet does."""
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=self.spec["terminationGracePeriodSeconds"])
         assert process.returncode == 0, err.decode()[-3000:]
-        assert b'{"' in err, err.decode()[-3000:]  # the log is JSON
 
 
 def test_the_pod_follows_stops_and_starts_again(
@@ -78,7 +77,7 @@ def test_the_pod_follows_stops_and_starts_again(
         process = pod.start()
         with Load(server, 2, seed=seed) as load:
             load.wait_for(20)
-        wait_until(lambda: _executed(pod.config) == server.executed, 200)
+        wait_until(lambda: _executed(pod.config) == server.executed, 240, each_s=0.3)
         pod.stop(process)
         check_tables(pod.config, server, ["t.a", "t.b"])
 

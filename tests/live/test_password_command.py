@@ -4,6 +4,8 @@ server that asks for ``mysql_clear_password``."""
 from __future__ import annotations
 
 import logging
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from spark_repl.errors import SourceError
 from spark_repl.receiver.report import read_report
 from spark_repl.source.connection import connect
 from tests.support.authority import Authority
+from tests.support.examples import of_language
 from tests.support.live.clear_password_server import ClearPasswordServer
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Server
@@ -88,6 +91,30 @@ def test_each_login_of_the_receiver_has_a_token_of_its_own(
     assert min(map(len, front.tokens)) > 1500
     assert "token-" not in caplog.text + _error(config)
     assert not [path for path in Path(config.relay.path).iterdir() if b"token-" in _read(path)]
+
+
+def test_the_command_of_the_rds_page_logs_in(
+    make_server: Callable[..., Server],
+    tmp_path: Path,
+    tokens: Tokens,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """boto3 signs the token here, without a connection; our server only reads what it is for."""
+    pytest.importorskip("boto3")
+    (block,) = (one for one in of_language("toml") if one.page == "docs/sources/rds.md")
+    command = tomllib.loads(block.text)["source"]["password_command"]
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    server = make_server()
+
+    def accepts(token: str) -> bool:
+        return token.startswith("db.example.com:3306/?Action=connect&DBUser=repl&")
+
+    with ClearPasswordServer(server.port, *tokens.pair, accepts) as front:
+        command = command.replace("python3", sys.executable, 1)
+        source = tokens.config(server, tmp_path, front.port, password_command=command).source
+        connect(source).close()
+    assert len(front.tokens) == 1
 
 
 def test_a_token_that_is_refused_is_not_shown(

@@ -41,7 +41,7 @@ def test_run_follows_a_switch_by_gtid_without_a_copy(
         with Load(blue, 2) as load:
             load.wait_for(20)
             run = Run(config, tmp_path)
-            wait_until(lambda: run.executed() or run.check(), 120)
+            wait_until(lambda: run.executed() or run.check(), 240, each_s=0.3)
             load.wait_for(20)
         copies = last_copy(Control.existing(config.target.path))
         green.query(_CATCH_UP.format(blue.executed), "STOP REPLICA", "RESET REPLICA ALL")

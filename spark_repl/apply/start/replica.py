@@ -36,6 +36,7 @@ from ...rules.row_filters import check_row_filters
 from ...runtime.part_files import remove_dead_parts
 from ...runtime.private_files import make_private_folder
 from ...runtime.retry import Retries, until_stopped
+from ...runtime.spark_session import own_session
 from ...runtime.store_requests import each_pause
 from ...runtime.workers import Workers
 from ...write.alter.table_changes import TableChanges
@@ -85,7 +86,8 @@ class Replica:
 
     ``apply()`` ends at the log's end, or with ``follow=True`` when ``stop()`` is called. The
     replica owns the target from ``start()`` to ``close()``; use it as a context manager. A session
-    that ``starting`` still builds is waited for when the first work needs it.
+    that ``starting`` still builds is waited for when the first work needs it. A session of another
+    program stays as it is: the replica works in a session of its own, beside it.
     ``on_group`` is called after each committed group, with the counters up to it and its packed
     end. ``copies``: whether tables that wait for a copy are copied beside the applier
     (``copy.recopy``). ``serves``: whether it serves a page even if the configuration names no
@@ -101,7 +103,7 @@ class Replica:
         check_row_filters(config.tables)
         self._copies = copies and config.ddl.unknown == "copy"
         self.config, self.counters = config, Counters()
-        self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
+        self.spark, self._parts, self._on_group = own_session(spark), parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
         source = config.source  # its receiver begins the log at the configured place
         at_place = (source.log_file, source.log_position)

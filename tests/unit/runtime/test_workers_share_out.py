@@ -19,6 +19,11 @@ def test_as_many_bundles_as_wanted_take_turns(most: int | None) -> None:
     assert share_out([_TASK], 2, most) == ([[0]], [])
 
 
+def test_a_task_that_only_spark_s_pickle_takes_is_measured() -> None:
+    """Found: every task of a cluster was refused for a view of a dict in it."""
+    assert share_out([{"t.a": 1}.keys(), lambda: None], 2, 10_000) == ([[0], [1]], [])
+
+
 def test_bundles_above_the_bound_become_more() -> None:
     bundles, heavy = share_out([_TASK] * 10, 2, 3 * _SIZE)
     assert heavy == [] and sorted(chain(*bundles)) == list(range(10))
