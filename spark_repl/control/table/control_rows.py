@@ -22,9 +22,8 @@ from ...delta.log.checkpoint_schedule import is_newest
 from ...delta.log.log_replay import read_commit
 from ...delta.log.log_state import newest_version
 from ...delta.store import storage
-from ...delta.store.storage import data_file, read
+from ...delta.store.storage import data_file, one_line, read
 from ...errors import TargetError
-from ...runtime.retry import first_line
 from ...runtime.threads import Pool
 from .control_log import HINT, ControlLog
 from .control_snapshot import ControlSnapshot, Row
@@ -151,11 +150,10 @@ class ControlRows:
             try:
                 return rows_of(self.path, list(log.files))
             except (FileNotFoundError, pa.ArrowInvalid) as error:  # a power failure leaves both
-                raise TargetError(
-                    f"a file of the control table is missing or damaged: {first_line(error)}",
-                    file=self.path,
-                    hint=HINT,
-                ) from error
+                problem = (
+                    f"a file of the control table is missing or damaged: {one_line(str(error))}"
+                )
+                raise TargetError(problem, file=self.path, hint=HINT) from error
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")

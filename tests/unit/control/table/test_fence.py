@@ -9,11 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_repl.control.table import control as control_module
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_log import ControlLog, RowsCommit, WriteRows
 from spark_repl.control.table.cut import Cut
-from spark_repl.control.table.owner_lease import check_unclaimed
+from spark_repl.control.table.owner import Owner
 from spark_repl.delta.log.log_replay import commit_path
 from spark_repl.errors import FencedError
 
@@ -157,19 +156,28 @@ def test_a_sleeper_is_fenced_whatever_the_last_checkpoint_says(tmp_path: Path, h
     assert positions(second) == [7, 8]
 
 
-def test_a_claim_that_gives_up_leaves_the_owner_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The owner seemed dead, committed during the claim, and has renewed its lease."""
+class Rival(Control):
+    """Takes the owner for a dead one when it looks first."""
+
+    looked = False
+
+    def _newest_owner(self) -> tuple[int, Owner] | None:
+        newest = super()._newest_owner()
+        assert newest is not None
+        epoch, owner = newest
+        owner, self.looked = replace(owner, released=not self.looked), True
+        return epoch, owner
+
+
+def test_a_claim_that_gives_up_leaves_the_owner_alone(tmp_path: Path) -> None:
+    """The owner seemed dead, but has committed during the claim, and has renewed its lease."""
     owner = claimed(tmp_path)
 
     def write_rows(log: ControlLog, rows: pa.Table, commit: RowsCommit) -> ControlLog:
         owner.publish(CUT)
-        monkeypatch.setattr(control_module, "check_unclaimed", check_unclaimed)
         return log.commit(rows, commit)
 
-    rival = Control(owner.path, write_rows=write_rows)
-    monkeypatch.setattr(control_module, "check_unclaimed", lambda path, owner: None)
+    rival = Rival(owner.path, write_rows=write_rows)
     with pytest.raises(FencedError, match="another applier owns this target"):
         rival.claim()
     rival.release()
