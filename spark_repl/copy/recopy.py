@@ -26,6 +26,7 @@ from py4j.protocol import Py4JNetworkError
 from .. import formats
 from ..control.records.channels import control_of, layout_of
 from ..control.records.copies import Copy, last_copy, record_copy, standing
+from ..control.table.owner_lease import has_ended, wait_until_unclaimed
 from ..errors import (
     ConcurrentChangeError,
     FencedError,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..control.records.copies import Standing
     from ..control.table.control import Control
+    from ..control.table.owner import Owner
     from ..errors import NoTableError
     from ..runtime.starting_session import Session
 
@@ -73,6 +75,30 @@ _FORMAT = 1
 """the number of a request's format"""
 _POLL_S = 0.5
 _LOG_S = 10.0
+
+
+def running_owner(config: Config, control: Control) -> tuple[int, Owner] | None:
+    """Return the epoch and the owner that can see requests of this process; None if no owner runs.
+    Wait for the lease of an owner on another host.
+
+    Raise FencedError, naming the owner, if it runs on another host and does not share this
+    process's working state: nobody would carry out a request. Otherwise raise as
+    ``wait_until_unclaimed``.
+    """
+    row = control.owner()
+    if row is None or row[1].is_dead:
+        return None
+    if row[1].is_here:
+        return row
+    try:
+        wait_until_unclaimed(control)
+    except FencedError:
+        row = control.owner()
+        status = read_applier_status(layout_of(config).status) or {}
+        if row is None or status.get("epoch") != row[0]:
+            raise
+        return row
+    return None
 
 
 def ask(config: Config, tables: tuple[str, ...]) -> str:
@@ -101,7 +127,7 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
                 seconds = time.perf_counter() - began
                 return CopyResult(len(copy.bounds), copy.rows, seconds, copy.start, copy.until)
         owner = control.owner()
-        if owner is None or owner[1].is_dead:
+        if owner is None or has_ended(control.path, owner[1]):
             raise TargetError(
                 "the applier has ended before a cut shows the copy", file=config.target.path,
                 hint="start it again: it goes on with the copy",

@@ -102,11 +102,10 @@ def snapshot(
     control = control_of(config)
     if only and standing(control).cut is not None:
         from ..copy.copy_plan import refuse_shards
-        from ..copy.recopy import ask_and_wait, copy_stopped
+        from ..copy.recopy import ask_and_wait, copy_stopped, running_owner
 
         refuse_shards(only, TableRules(config.tables))
-        owner = control.owner()
-        if owner and not owner[1].is_dead and not take_over:
+        if not take_over and running_owner(config, control) is not None:
             return ask_and_wait(config, only)
         return copy_stopped(config, only, session, take_over=take_over)
     check_unowned(config, take_over=take_over)

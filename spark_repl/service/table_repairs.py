@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ..apply.start.replica import Replica
 from ..control.records.channels import control_of, layout_of
 from ..control.records.repair_results import RepairResult, repair_results
+from ..control.table.owner_lease import has_ended
 from ..copy.read_repair_rows import read
-from ..copy.recopy import check_answers
+from ..copy.recopy import check_answers, running_owner
 from ..copy.repair_request import leave
 from ..copy.repairer import answer_to, last_cut
 from ..errors import HistoryError, LogError, RowsRefused, TargetError
@@ -85,11 +86,11 @@ def repair_table(
     Raise TargetError if the applier ended before it did so; SourceError; FencedError.
     """
     control = control_of(config)
+    runs = running_owner(config, control) is not None
     folder = Path(layout_of(config).requests)
     name = leave(folder, request)
     path = folder / name
-    owner = control.owner()
-    if owner is None or owner[1].is_dead:
+    if not runs:
         try:
             return _stopped(config, control, path, session)
         finally:
@@ -99,7 +100,7 @@ def repair_table(
         if answer := repair_results(control).get(name):
             return answer
         owner = control.owner()
-        if owner is None or owner[1].is_dead:
+        if owner is None or has_ended(control.path, owner[1]):
             raise TargetError(
                 "the applier has ended before it has repaired the rows", file=config.target.path,
                 hint="start it again: it does so then",

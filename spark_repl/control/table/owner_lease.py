@@ -20,11 +20,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import formats
 from ...delta.store import storage
-from ...errors import FencedError, SparkReplError, Stopped
+from ...errors import FencedError, SparkReplError, Stopped, TargetError
 from ...runtime.threads import thread
 from .fence import check_free
 from .owner import who
@@ -190,6 +191,16 @@ class LeaseWatch:
             self._seen, self.unchanged_s = lease, 0.0
         self._seen_at = self._clock()
 
+    @property
+    def is_due(self) -> bool:
+        """Return whether it is time for the next look."""
+        return self._seen is None or self._clock() - self._seen_at >= look_every_s(self._lease_s)
+
+
+def look_every_s(lease_s: float) -> float:
+    """Return the seconds between two looks of a rival."""
+    return min(lease_s / _RENEWALS / 2, _LOOK_MOST_S)
+
 
 _watches: dict[tuple[str, str], LeaseWatch] = {}
 """by control table and claim"""
@@ -201,6 +212,18 @@ def watch_of(control: str, owner: Owner) -> LeaseWatch:
     if key not in _watches:
         _watches[key] = LeaseWatch(lease_path(control), owner.lease_s)
     return _watches[key]
+
+
+def has_ended(control: str, owner: Owner) -> bool:
+    """Return whether the owner is known to be dead, or its lease on another host has expired. May
+    be called often: it looks at the lease only when it is time."""
+    if not owner.has_lease_elsewhere:
+        return owner.is_dead
+    watch = watch_of(control, owner)
+    if watch.is_due:
+        with suppress(OSError, TargetError):  # no time counts
+            watch.look()
+    return watch.has_expired
 
 
 def check_unclaimed(control: str, owner: Owner | None) -> None:
@@ -252,5 +275,5 @@ def wait_until_unclaimed(
             f"another applier owns this target: pid {owner.pid} on host {owner.host}; if it does"
             f" not renew its lease for another {watch.left_s:.0f} s, it is gone"
         )
-        if wait(stopping, min(owner.lease_s / _RENEWALS / 2, _LOOK_MOST_S)):
+        if wait(stopping, look_every_s(owner.lease_s)):
             raise Stopped
