@@ -63,6 +63,50 @@ def test_the_files_of_a_place_are_valid_and_complete(place: str, tmp_path: Path)
     assert again.target.path == BUCKET
 
 
+STUB = '#!/bin/sh\nfor word in "$0" "$@"; do printf \'%s\\n\' "${word##*/stubs/}"; done\n'
+SET = ("CLUSTER", "ARTIFACTS", "ROLE", "WHEEL", "REGION", "MASTER", "PYSPARK_PYTHON")
+
+
+@pytest.mark.parametrize(
+    ("place", "last"),
+    [
+        ("standalone", ["job.py", "my.toml"]),
+        ("emr", ["--steps", "ARTIFACTS/job.py,my.toml]"]),
+        ("glue", ["--job-name", "spark-repl-shop-eu"]),
+        ("dataproc", ["--", "my.toml"]),
+    ],
+)
+def test_a_script_calls_the_command_of_its_place(
+    place: str, last: list[str], tmp_path: Path
+) -> None:
+    """Commands of that name print their words; nothing of the place runs."""
+    stubs = tmp_path / "stubs"
+    stubs.mkdir()
+    for name in ("aws", "gcloud", "spark-submit"):
+        (stubs / name).write_text(STUB)
+        (stubs / name).chmod(0o700)
+    assert initialise(tmp_path, place, "--target", BUCKET) == 0
+    environment = {"PATH": f"{stubs}:{os.environ['PATH']}", **{name: name for name in SET}}
+    done = subprocess.run(
+        ["sh", "submit.sh"], cwd=tmp_path, env=environment, check=True, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    first, *words = done.stdout.splitlines()
+    assert first in ("aws", "gcloud", "spark-submit")
+    assert words[-2] == last[0] and words[-1].endswith(last[1])
+    if place == "glue":
+        job = json.loads((tmp_path / "job.filled.json").read_text("utf-8"))
+        assert job["Role"] == "ROLE"
+        assert job["DefaultArguments"]["--extra-files"] == "ARTIFACTS/my.toml"
+    without = {name: value for name, value in environment.items() if name != SET[0]}
+    if place in ("emr", "dataproc"):
+        refused = subprocess.run(
+            ["sh", "submit.sh"], cwd=tmp_path, env=without, check=False, capture_output=True,
+            text=True,
+        )  # fmt: skip
+        assert refused.returncode != 0 and "CLUSTER: set it to" in refused.stderr
+
+
 def test_a_pod_gets_the_configuration(tmp_path: Path) -> None:
     assert initialise(tmp_path, "kubernetes", "--target", BUCKET) == 0
     settings, pod = yaml.safe_load_all((tmp_path / "kubernetes.yaml").read_text("utf-8"))
