@@ -8,7 +8,7 @@ FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Create a file that only its account can read, as ``private_opener`` of ``open``."""
+    """Create a file that only its account can read. Use it as ``opener`` of ``open``."""
     return os.open(path, flags, FILE_MODE)
 
 
