@@ -15,6 +15,7 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.file_list import FileList, file_name, write_list
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published_end import NAME
+from spark_repl.relay.verify import verify_log
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.disk_steps import disk_steps
 from tests.support.dump_stream import dump, feed, packets, receive, receive_at
@@ -42,6 +43,20 @@ def test_no_file_is_ended_before_it_is_full(log: LogWriter, tmp_path: Path) -> N
         receive(relay, [log.path])
     *full, _ = (path.stat().st_size for path in sorted((tmp_path / "relay").glob("relay.0*")))
     assert len(full) > 2 and min(full) >= 2000
+
+
+def test_a_file_is_ended_after_its_next_transaction_if_asked(
+    log: LogWriter, tmp_path: Path
+) -> None:
+    """Because it has too many chunks in the archive. No transaction spans two files."""
+    for key in range(9):
+        log.transaction(insert(T, (key, "x")))
+    with opened(tmp_path / "relay") as relay:
+        relay.ends_file = True
+        receive(relay, [log.path])
+        assert not relay.ends_file
+    checks = list(verify_log(open_log(str(tmp_path / "relay"))))
+    assert [check.transactions for check in checks] == [1, 9] and all(check.ok for check in checks)
 
 
 def test_the_sources_place_is_told_in_a_large_file(log: LogWriter, tmp_path: Path) -> None:
