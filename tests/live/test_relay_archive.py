@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Config
+from spark_repl.control.records.copies import last_copy, standing
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_rows import ControlRows
+from spark_repl.copy.recopy import ask
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.published_end import read_end
@@ -21,6 +25,7 @@ from tests.support.wait_until import wait_until
 
 from .test_run import Run, check_tables
 
+_WAIT_S = 120.0
 MakeServer = Callable[..., Server]
 
 
@@ -45,18 +50,46 @@ def _purge_source(server: Server) -> None:
     server.query(f"PURGE BINARY LOGS TO '{last}'")
 
 
+def _has_nothing_left(control: ControlRows) -> bool:
+    cut = control.last_cut()
+    return cut is not None and not (cut.prepared or cut.quarantined)
+
+
 def _lose_disk(config: Config) -> None:
     shutil.rmtree(config.relay.path)
     shutil.rmtree(config.target.state_path)
 
 
-def _check_lost_disk(server: Server, config: Config, folder: Path) -> None:
-    """A target that is behind the archive loses nothing with the driver's disk."""
+def _leave_work(server: Server, config: Config, folder: Path) -> None:
+    """Apply a prepared XA branch and a faulty change of t.bad, and kill the run while it copies t.a
+    again."""
     run = Run(config, folder)
     with Load(server, 2, seed=1) as load:
         wait_until(lambda: load.transactions > 50)
+    run.wait_for(server.executed)  # the first copy has no table that comes later
+    server.query(
+        "CREATE TABLE t.bad (id INT PRIMARY KEY, n INT)", "INSERT INTO t.bad VALUES (1, 1)",
+        "SET SESSION sql_log_bin = 0", "INSERT INTO t.bad VALUES (77, 0)",
+        "SET SESSION sql_log_bin = 1", "UPDATE t.bad SET n = 1 WHERE id = 77",
+    )  # fmt: skip
+    server.query(
+        "XA START 'left'", "INSERT INTO t.a VALUES (1000001, 7, 'branch')", "XA END 'left'",
+        "XA PREPARE 'left'",
+    )  # fmt: skip
     run.wait_for(server.executed)
-    run.stop()
+    control = Control.existing(config.target.path)
+    cut = control.last_cut()
+    assert cut is not None and cut.prepared and cut.quarantined.keys() == {"t.bad"}
+    request = ask(config, ("t.a",))
+    wait_until(lambda: (copy := last_copy(control)) and copy.asked == request, _WAIT_S)
+    run.process.kill()
+    run.process.communicate()
+
+
+def _check_lost_disk(server: Server, config: Config, folder: Path) -> None:
+    """A target that is behind the archive loses nothing with the driver's disk."""
+    config = config.override({"apply.on_error": "quarantine"})
+    _leave_work(server, config, folder)
     receiver = Process(config, folder)
     receiver.start()
     with Load(server, 2, seed=2) as load:
@@ -69,8 +102,15 @@ def _check_lost_disk(server: Server, config: Config, folder: Path) -> None:
     _lose_disk(config)
     run = Run(config, folder)
     run.wait_for(server.executed)
+    control = Control.existing(config.target.path)
+    wait_until(lambda: standing(control).copy is None, _WAIT_S)
+    server.query("XA COMMIT 'left'")
+    ask(config, ("t.bad",))
+    wait_until(lambda: _has_nothing_left(control), _WAIT_S)
+    run.wait_for(server.executed)
     run.stop()
-    check_tables(config, server, ["t.a", "t.b", "t.later"])
+    check_tables(config, server, ["t.a", "t.b", "t.later", "t.bad"])
+    assert (1000001, 7, "branch") in [tuple(row) for row in server.query("SELECT * FROM t.a")]
 
 
 def test_a_lost_disk_of_a_driver(make_server: MakeServer, tmp_path: Path) -> None:
