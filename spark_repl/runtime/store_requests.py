@@ -1,11 +1,10 @@
-"""Requests to object stores: each is counted by kind, and repeated after an error that a retry may
+"""Requests to object stores: counts them by kind, and repeats them after errors that a retry may
 cure.
 
-obstore repeats nothing itself, except for the parts of a large object: it would repeat silently.
-A throttled store answers 429 or 503. The first pause then is at least a second, and pauses double
-up to 20 s, as no Retry-After that a store may send is shown by obstore. After other errors of the
-moment the first pause is a tenth of a second, and the longest 2 s. Every pause is up to half longer
-at random, so that writers do not return at the same time.
+obstore itself repeats only parts of a large object, because it would repeat silently. A throttled
+store answers 429 or 503. Its first pause is at least a second, and pauses double up to 20 s, since
+obstore does not show a Retry-After. After other errors the first pause is a tenth of a second, and
+the longest 2 s. Every pause is up to half longer at random, so that writers do not return at once.
 """
 
 from __future__ import annotations

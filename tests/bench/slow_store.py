@@ -3,13 +3,13 @@
     python -m tests.bench.slow_store --mysql FOLDER [--latency-ms 20] [--seconds 60] [--rate 200]
         [--tables 100] [--rows 200000] [PART...]
 
-The store is moto's server behind ``tests/support/store_proxy``, each a process on this machine.
-Parts (default: all), each a line of JSON:
+The store is moto's server. Requests pass through ``tests/support/store_proxy``. Both are processes
+on this machine. Parts (default: all), each a line of JSON:
 
 * ``latency``: ``bench latency`` beside ``steady_load``: seconds from commit to cut, requests of a
   group;
-* ``start``: seconds until an applier of so many tables is ready, without Spark, and its requests;
-* ``backlog``: so many inserted rows by ``bench apply`` into the bucket, and into a local folder.
+* ``start``: seconds until an applier of N tables is ready, without Spark, and its requests;
+* ``backlog``: ``bench apply`` of N inserted rows, into the bucket and into a local folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """StoreProxy: a proxy before a store's server that answers late, refuses, repeats and drops.
 
-``fault`` chooses for each request what goes wrong with it. ``random_faults`` is a seeded mixture of
-everything that a store or a line may do. ``python -m tests.support.store_proxy UPSTREAM`` serves in
+``fault`` chooses the fault of each request. ``random_faults`` is a seeded mixture of everything
+that a store or a line may do. ``python -m tests.support.store_proxy UPSTREAM`` serves in
 a process of its own until its input ends, and prints its port first.
 """
 
@@ -32,9 +32,9 @@ _BODIES = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with a request: it is late, answered by ``status`` in the store's place, sent
-    to the store twice (the client gets the second answer), or dropped. ``drops="answer"``: the
-    store has done its work."""
+    """A fault of a request: it is late, answered by ``status`` in the store's place, sent to the
+    store twice (the client gets the second answer), or dropped. If its answer is dropped, the store
+    has done its work."""
 
     late_s: float = 0
     status: int = 0
@@ -59,7 +59,7 @@ class Request:
 
 class StoreProxy(ThreadingHTTPServer):
     """``fault`` chooses the fault of each request; ``latency_s`` is added to each; ``strips``:
-    headers that are not passed on, in lower case; ``requests``: what was asked, in order."""
+    names of removed headers, in lower case; ``requests``: all requests so far, in order."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -78,7 +78,7 @@ class StoreProxy(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Keep silent: clients end connections, too."""
+        """Keep silent, because clients also end connections."""
 
 
 class _Handler(EveryMethod):
@@ -170,7 +170,7 @@ def first_answer_to(method: str) -> Rule:
 
 
 def first_requests(count: int, fault: Fault) -> Rule:
-    """Return a rule for so many requests."""
+    """Return a rule that gives the first ``count`` requests a fault."""
     numbers = iter(range(count))
     return lambda method, target: fault if next(numbers, None) is not None else None
 
