@@ -34,7 +34,9 @@ Purge = Callable[..., Purged]
 """``purge_applied``"""
 
 _POLL_S = 0.1
-_PURGE_EVERY_S = 5.0
+_PURGE_EVERY_S, _IDLE_PURGE_EVERY_S = 5.0, 600.0
+"""seconds between purges, and while neither the log's files nor the applier's place change: each
+reads the control table, which costs requests on an object store"""
 
 
 def applied_file(control: Control, relay: RelayLog) -> int:
@@ -81,18 +83,23 @@ def watch(
     wait: Wait = until_stopped,
 ) -> Companion:
     """Return a thread that purges applied files, and stops the applier after a receiver's error."""
-    purged, warned = time.monotonic(), ""
+    looked = purged = time.monotonic()
+    warned, place = "", tuple[object, ...]()
 
     def turn() -> bool:
-        nonlocal purged, warned
+        nonlocal looked, purged, warned, place
         if receiver.error is not None:
             applier.stop()
             return False
-        if time.monotonic() - purged > _PURGE_EVERY_S:
+        if time.monotonic() - looked <= _PURGE_EVERY_S:
+            return True
+        current = _place(receiver.config, applier)
+        if current != place or time.monotonic() - purged > _IDLE_PURGE_EVERY_S:
             tracking = applier.tracking
             now = partial(purge, receiver.config, tracking.control, tracking.settle)
             warned = _log_purged(now, warned)
-            purged = time.monotonic()
+            purged, place = time.monotonic(), current
+        looked = time.monotonic()
         return True
 
     attempts = receiver.config.apply.transaction_retries
@@ -100,6 +107,11 @@ def watch(
         "watch over the receiver", turn, applier.fail, pause_s=_POLL_S, attempts=attempts,
         wait=wait,
     )  # fmt: skip
+
+
+def _place(config: Config, applier: Replica) -> tuple[object, ...]:
+    """Return the names of the log's files, and the applier's position."""
+    return (*sorted(Path(config.relay.path).glob("relay.*")), applier.coordinator.mark.position)
 
 
 def _log_purged(purge: Callable[[], Purged], warned: str) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,9 +19,11 @@ from spark_repl.control.table.layout import Layout
 from spark_repl.delta.store.delta_rs_read import read
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
-from tests.support.s3_server import BUCKET, s3_server
+from tests.support.s3_server import BUCKET, requested, s3_server
 
 from .test_run import Run
+
+_SETTLE_S, _IDLE_S = 45, 120
 
 
 @pytest.mark.soak
@@ -91,3 +94,25 @@ def test_moved_target_continues_without_a_copy(
         assert cut.tables["t.words"].path == "t/words"  # and no copy of it
         file = tmp_path / "run.toml"
         assert main(["verify", "--config", str(file)]) == 0
+
+
+@pytest.mark.soak
+def test_an_idle_run_makes_no_request_but_those_of_its_lease(
+    make_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_server()
+    server.query("CREATE DATABASE t", "CREATE TABLE t.a (n INT PRIMARY KEY)")
+    place = {"target.path": f"s3://{BUCKET}/lake", "target.state_path": str(tmp_path / "state")}
+    config = config_for(server, tmp_path).override(place)
+    with s3_server() as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        run = Run(config, tmp_path)
+        server.query("INSERT INTO t.a VALUES (1)")
+        run.wait_for(server.executed)
+        threading.Event().wait(_SETTLE_S)  # upkeep and a purge follow the group
+        with requested() as requests:
+            threading.Event().wait(_IDLE_S)
+        run.stop()
+    others = [request for request in requests if "/lease.json" not in request]
+    assert len(others) <= _IDLE_S / 60, "\n".join(others)
