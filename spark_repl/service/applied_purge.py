@@ -111,7 +111,7 @@ def watch(
 
 def _place(config: Config, applier: Replica) -> tuple[object, ...]:
     """Return the names of the log's files, and the applier's position."""
-    return (*sorted(Path(config.relay.path).glob("relay.*")), applier.coordinator.mark.position)
+    return (*sorted(Path(config.relay.path).glob("relay.*")), applier.position)
 
 
 def _log_purged(purge: Callable[[], Purged], warned: str) -> str:

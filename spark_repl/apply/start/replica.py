@@ -253,6 +253,11 @@ class Replica:
         return self.opened.pipeline.mark.executed
 
     @property
+    def position(self) -> int:
+        """Return the packed position up to which the tables have the log."""
+        return self.opened.position
+
+    @property
     def index(self) -> TransactionIndex:
         """Return the index of the log's transactions, as far as the log was read."""
         return self.opened.applied.view.index
