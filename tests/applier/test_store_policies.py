@@ -23,6 +23,7 @@ import boto3
 import pytest
 
 from spark_repl.cli.main import main
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.log.vacuum import vacuum
 from spark_repl.delta.store import storage
 from spark_repl.delta.store.remover import Remover
@@ -156,6 +157,31 @@ def test_reader_reads_and_writes_nothing(
             storage.put(f"{target}/more", b"1")
         with pytest.raises(SparkReplError, match="refuses"):
             storage.remove(f"{target}/_repl/lease.json")
+
+
+@pytest.mark.parametrize("home", ["", Layout.home_of("eu")])
+def test_reader_is_refused_what_masks_and_filters_leave_out(
+    log: LogWriter, target: str, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    log.transaction(insert(A, (1, "x")))
+    assert run(log.folder, target)
+    layout = Layout(target, home=home)
+    unmasked = (
+        layout.relay_archive,
+        layout.xa,
+        layout.quarantine,
+        layout.staging(1, in_target=True),
+    )
+    for folder in (*unmasked, layout.control):
+        storage.put(f"{folder}/1/chunk", b"rows")
+    with user_of(policy("s3-reader.json", target)) as keys:
+        for name, value in keys.items():
+            monkeypatch.setenv(name, value)
+        for folder in unmasked:
+            with pytest.raises(SparkReplError, match="refuses"):
+                storage.read(f"{folder}/1/chunk")
+        assert storage.read(f"{layout.control}/1/chunk") == b"rows"
+        assert last_shown(target)["t.a"] == [(1, "x")]
 
 
 def test_lifecycle_rules_are_valid(target: str) -> None:
