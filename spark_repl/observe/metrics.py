@@ -160,7 +160,7 @@ def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
     count = len(open_failed_comparisons(verified))
     yield "verify_tables_not_compared", "Tables that could not be compared", count
     changed = len(unrepaired_foreign_changes(verified))
-    yield "verify_tables_by_others", "Tables that somebody else had changed since", changed
+    yield "verify_tables_by_others", "Tables that another writer had changed since", changed
 
 
 def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:

@@ -291,7 +291,7 @@ class Retries:
                 if conflicts == CONFLICTS_MAX:
                     raise _always_beaten(error) from error
                 conflicts += 1
-                logger.info("somebody else's commit came first (%s): planning anew", error)
+                logger.info("another writer's commit came first (%s): planning anew", error)
                 self._on_retry(Retry(error, conflicts, slot, count.workers))
                 count.waits()
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
@@ -351,7 +351,7 @@ class Retries:
             text,
             number=number_of(error),
             table=getattr(error, "table", None),
-            hint="mend the cause and start again: what was not committed is applied then",
+            hint="remove the cause and start again: what was not committed is applied then",
         )
         given_up.workers = tuple(sorted(workers))
         return given_up
@@ -359,7 +359,7 @@ class Retries:
 
 def _always_beaten(error: ConcurrentChangeError) -> TargetError:
     return TargetError(
-        f"somebody else's commits came first {CONFLICTS_MAX + 1} times: {error.message}",
+        f"other writers' commits came first {CONFLICTS_MAX + 1} times: {error.message}",
         file=error.file,
         hint="run OPTIMIZE and the like less often, or while the applier is stopped",
     )

@@ -84,7 +84,9 @@ class Reload:
             new = load(self._file)
             new.check_supported()
         except ConfigError as error:
-            self._report(f"the configuration was not reloaded: {error}", "mend it, and send SIGHUP")
+            self._report(
+                f"the configuration was not reloaded: {error}", "correct it, and send SIGHUP"
+            )
             return
         changed = [name for name in new.names() if value_of(new, name) != self._value(name)]
         refused = [name for name in changed if name not in (*HERE, *RECEIVER)]

@@ -90,7 +90,7 @@ class ByOthers:
     @property
     def description(self) -> str:
         return (
-            f"somebody else changed it in version {self.version}; what was compared is version"
+            f"another writer changed it in version {self.version}; what was compared is version"
             f" {self.cut_version}, which the cut shows"
         )
 

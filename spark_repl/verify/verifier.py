@@ -380,7 +380,7 @@ class Verifier:
             return
         self.comparison.by_others[name] = other
         if self._limits.repairs and self.config.target.on_foreign_change != "accept":
-            self.comparison.repairs[name] = f"somebody else changed it in version {other.version}"
+            self.comparison.repairs[name] = f"another writer changed it in version {other.version}"
 
 
 def _set_aside(name: str, cut: Cut) -> str:

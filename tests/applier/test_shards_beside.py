@@ -155,7 +155,7 @@ def test_a_foreign_commit_to_a_table_of_shards_stops(log: LogWriter, tmp_path: P
     add = {"path": "x", "size": 1, "dataChange": True, "partitionValues": {}}
     put(folder, delta.version(folder) + 1, [{"add": add}], operation="WRITE")
     error = stopped(log.folder, target, **BOTH)
-    assert isinstance(error, TargetError) and "somebody else changed the table" in error.message
+    assert isinstance(error, TargetError) and "another writer changed the table" in error.message
 
 
 def test_small_files_of_a_shard_are_joined(tmp_path: Path) -> None:

@@ -239,7 +239,9 @@ def test_a_foreign_commit_stops_each_channel(logs: dict[str, LogWriter], target:
     put(str(target / FOLDER), commits(target)[-1][0] + 1, [{"add": add}], operation="WRITE")
     for channel in CHANNELS:
         error = stopped(logs[channel].folder, target, channel=channel, **BOTH)
-        assert isinstance(error, TargetError) and "somebody else changed the table" in error.message
+        assert (
+            isinstance(error, TargetError) and "another writer changed the table" in error.message
+        )
 
 
 def test_a_channel_that_touches_the_others_shards_stops_them(

@@ -385,12 +385,12 @@ def test_a_change_by_hand_above_the_cut(
     assert main(["verify", "--config", str(file)]) == 1
     said = capsys.readouterr()
     assert "differing: 0" in said.out
-    assert f"t.a: somebody else changed it in version {version + 1}" in said.err
+    assert f"t.a: another writer changed it in version {version + 1}" in said.err
     assert f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}" in said.err
     shown = status(following.config.target.path)
     assert any(f"else in version {version + 1}" in one["what"] for one in shown["problems"])
     found = following.verify(repairs=True)
-    assert found.repairs == {"t.a": f"somebody else changed it in version {version + 1}"}
+    assert found.repairs == {"t.a": f"another writer changed it in version {version + 1}"}
     put(folder, version + 2, [{"add": add}], operation="RESTORE")
     assert main(["verify", "--config", str(file)]) == 0
     assert status(following.config.target.path)["problems"] == []

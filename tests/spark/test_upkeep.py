@@ -137,7 +137,7 @@ def test_a_rewrite_is_given_up_when_others_changed_the_table(
     if error is None:  # their UPDATE came behind the last group
         log.transaction(insert(A, (10, "later")))
         error = stopped(spark, log.folder, target)
-    assert "somebody else changed the table" in str(error)
+    assert "another writer changed the table" in str(error)
 
 
 def test_checkpoints_are_written_beside_the_commits_and_are_whole(

@@ -203,6 +203,6 @@ def _changed_by_others(fault: SparkReplError) -> TargetError:
         number=fault.number,
         position=fault.position,
         table=fault.table,
-        hint="somebody else changed the table meanwhile, and other tables may have their part of"
-        " the group: mend the rows, or copy the table again, and start again",
+        hint="another writer changed the table meanwhile, and other tables may have their part of"
+        " the group: correct the rows, or copy the table again, and start again",
     )

@@ -258,5 +258,5 @@ def _by_hand(branch: Branch, error: RowError) -> RowError:
         position=RelayPosition.unpack(branch.position),
         gtid=branch.gtid,
         table=error.table,
-        hint="spark-repl xa rollback ends it without its rows; or mend the rows and start again",
+        hint="spark-repl xa rollback ends it without its rows; or correct the rows and start again",
     )

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _OURS = "spark_repl:"
 _HINT = (
-    "start the applier without it: what is half there is completed; where that stops, mend the rows"
-    " or copy the table that is without it again: spark-repl snapshot --config F --table DB.T"
+    "start the applier without it: what is half there is completed; where that stops, correct the"
+    " rows, or copy the table that is without it again: spark-repl snapshot --config F --table DB.T"
 )
 
 

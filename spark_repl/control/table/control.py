@@ -428,7 +428,7 @@ class Control(ControlRows):
         if mark in marks:
             return
         if newest.version > before:
-            raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
+            raise ConcurrentChangeError(f"another writer wrote to {self.path}") from error
         raise error
 
     def named(self, error: SparkReplError) -> SparkReplError:

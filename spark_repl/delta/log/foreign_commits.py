@@ -33,7 +33,7 @@ def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: 
     altered = new and Columns.of(new["schemaString"], new["partitionColumns"]) != columns
     changes = changes_rows(actions)
     if operation == "RESTORE" or altered or (changes and not accept):
-        raise TargetError(f"somebody else changed the table: version {version} is a {operation}")
+        raise TargetError(f"another writer changed the table: version {version} is a {operation}")
     return changes
 
 

@@ -142,7 +142,7 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
     ])  # fmt: skip
     yield from _first([
         Problem(
-            f"{name} was changed by somebody else in version {change['version']}, seen at"
+            f"{name} was changed by another writer in version {change['version']}, seen at"
             f" {verified['at']}: readers of its newest version have rows that are not the source's",
             change["hint"],
         )

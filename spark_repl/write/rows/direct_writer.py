@@ -330,7 +330,7 @@ def _choose_rows(
         raise TargetError(
             "a key has more than one row in the Delta table",
             table=task.table,
-            hint="somebody else wrote to the table: remove the doubled rows or copy it again",
+            hint="another writer wrote to the table: remove the doubled rows or copy it again",
         )
     chosen = rank < limit[entry]
     np.add.at(matched, entry[chosen], 1)

@@ -183,7 +183,7 @@ class TableCommits:
         if refused:
             if not _undone(sound, snapshot, seen):
                 raise self._refused(table, refused, sound[-1])
-            logger.warning("%s: what somebody else changed was undone", table.name)
+            logger.warning("%s: what another writer changed was undone", table.name)
         return position
 
     def _check_sharing(
@@ -226,7 +226,7 @@ class TableCommits:
         except TargetError as error:
             return error
         if changes:
-            logger.warning("%s: somebody else changed rows in version %d", table.name, version)
+            logger.warning("%s: another writer changed rows in version %d", table.name, version)
             self.has_other_keys(table, version)
         return None
 

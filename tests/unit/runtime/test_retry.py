@@ -94,7 +94,7 @@ def test_a_throttled_store_is_waited_for_without_counting():
         FencedError("a second applier"),
         RowError("missing row", number=1032),
         DecodeError("damage"),
-        TargetError("somebody else changed the table"),
+        TargetError("another writer changed the table"),
         PermissionError(errno.EACCES, "denied"),
         ValueError("a bug"),
     ],
@@ -192,7 +192,7 @@ def test_somebody_elses_commits_have_a_bound_of_their_own():
     assert retries.run(failing(CONFLICTS_MAX, beaten)) == "done"
     assert clock.pauses == [min(number, 5) for number in range(CONFLICTS_MAX)]
     assert seen == list(range(1, CONFLICTS_MAX + 1))
-    with pytest.raises(TargetError, match="somebody else's commits came first"):
+    with pytest.raises(TargetError, match="other writers' commits came first"):
         retries.run(failing(CONFLICTS_MAX + 1, beaten))
 
 

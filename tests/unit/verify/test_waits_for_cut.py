@@ -44,9 +44,9 @@ def test_the_error_that_has_stopped_the_applier_is_said_at_once(
     tmp_path: Path, control: Control
 ) -> None:
     """With the way out that it named: somebody else's commit, say."""
-    says(tmp_path, control, TargetError("somebody else changed the table", hint="RESTORE it"))
+    says(tmp_path, control, TargetError("another writer changed the table", hint="RESTORE it"))
     control.release()
-    with pytest.raises(TargetError, match=r"stopped by an error, .*: somebody else") as caught:
+    with pytest.raises(TargetError, match=r"stopped by an error, .*: another writer") as caught:
         wait(tmp_path, control, 300).for_cut(lambda: LEFT)
     assert caught.value.hint == "RESTORE it; once it runs, ask again"
     assert caught.value.message.startswith("nothing was compared, or repaired: the applier was")

@@ -141,7 +141,7 @@ def test_behind_a_failed_part_its_groups_tables_take_no_other():
 def test_an_error_that_is_no_rows_is_raised_first():
     errors: dict[str, Exception] = {
         "a": fault("1:40"),
-        "b": TargetError("somebody else changed the table"),
+        "b": TargetError("another writer changed the table"),
         "c": CommitOrderError("a group before this one failed"),
     }
 
@@ -183,7 +183,7 @@ def test_rows_that_fitted_at_the_meeting_and_do_not_later_stop_by_name():
     with pytest.raises(TargetError, match="no such row") as found:
         lanes.finish(one)
     assert (found.value.number, found.value.position) == (1032, "1:40")
-    assert found.value.hint is not None and "somebody else" in found.value.hint
+    assert found.value.hint is not None and "another writer" in found.value.hint
     lanes.close()
 
 

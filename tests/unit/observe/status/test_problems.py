@@ -108,7 +108,7 @@ def test_a_waiting_table_is_one_problem(target: str) -> None:
 def test_a_table_that_others_changed_is_a_problem(target: str) -> None:
     others = {"t.a": {"version": 7, "cut_version": 6, "hint": "RESTORE"}}
     (problem,) = found(target, by_others=others)["problems"]
-    assert "t.a was changed by somebody else in version 7" in problem["what"]
+    assert "t.a was changed by another writer in version 7" in problem["what"]
     assert problem["hint"] == "RESTORE"
     assert found(target, by_others=others, repaired=["t.a"])["problems"] == []
 
