@@ -194,14 +194,14 @@ def test_a_look_at_the_log_is_tried_again(log, target):
     log.transaction(insert(A, (1, "x")))
     with applier(log.folder, target) as found:
         first, last = log.spans[0][1], log.spans[-1][2]
-        extent = (RelayPosition(1, first).packed, RelayPosition(1, last).packed, len(log.spans))
+        extent = (RelayPosition(1, first).packed, RelayPosition(1, last).packed)
         batch = MagicMock()
         batch.selectExpr.return_value.collect.return_value = [extent]
         opened, applied = found.opened, Refreshed(found.opened.applied)
         RelayStream(
             found.spark, applied, opened.coordinator, "", opened.retries, lambda: False,
             config=Config(),
-        )._apply(batch)  # fmt: skip
+        )._apply(batch, 0)  # fmt: skip
     assert not applied.left and rows(target, A) == [(1, "x")]
 
 

@@ -50,7 +50,7 @@ from ..group.gaps import Gaps
 from ..group.pipeline import Pipeline
 from ..group.stager import Stager
 from ..statements.statements import Statements
-from ..stream.stream import RelayStream, StreamListener
+from ..stream.stream import RelayStream
 from ..stream.stream_checkpoint import resume_offset
 from .applier import RunningApplier
 from .quarantine_replay import QuarantineReplay
@@ -299,7 +299,7 @@ class Replica:
             self.spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
             lambda: self._stop.is_set() or self._copied.is_set(),
             config=self.config,
-            listener=StreamListener(opened.status) if self._endpoint else None,
+            status=opened.status if self._endpoint else None,
         )  # fmt: skip
         opened.pipeline.end_by_hand()
         opened.coordinator.catch_up(resume_offset(opened.checkpoint))

@@ -1,8 +1,8 @@
 """Stream checkpoint: Spark's record of where a stream resumes. It is only a hint, because the
 tables' own positions decide.
 
-``resume_offset`` returns the recorded place. ``forget_foreign`` removes a checkpoint that does not
-fit the log.
+``resume_offset`` returns the recorded place, and ``batch_end`` the end of a batch.
+``forget_foreign`` removes a checkpoint that does not fit the log.
 """
 
 from __future__ import annotations
@@ -44,9 +44,13 @@ def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
     """Return the end of the last batch that is recorded as done (``commits``) or as begun
     (``offsets``)."""
     numbers = _numbers(os.path.join(checkpoint, folder))
-    if not numbers:
-        return None
-    path = os.path.join(checkpoint, "offsets", str(max(numbers)))
+    return batch_end(checkpoint, max(numbers)) if numbers else None
+
+
+def batch_end(checkpoint: str, number: int) -> StreamPlace | None:
+    """Return the end of a batch that has begun, None if the checkpoint does not show it. Spark
+    writes it before it calls the function of ``foreachBatch``."""
+    path = os.path.join(checkpoint, "offsets", str(number))
     try:
         with open(path, encoding="utf-8") as lines:
             offset: Any = json.loads(lines.read().splitlines()[-1])
