@@ -107,16 +107,11 @@ def _run_several(files: list[str], options: argparse.Namespace) -> int:
         take_over = take_over and options.take_over
         return ChannelRun(
             config, file, shared.session_of(config), take_over=take_over, bar=False,
-            start=receiving.start, end_jvm=shared.end_if_stopping,
+            start=receiving.start,
         )  # fmt: skip
 
     channels = ChannelRuns(configs, read, begin, report)
-
-    def stop() -> None:
-        shared.stop()
-        channels.stop()
-
-    at_signals(stop, channels.reload)
+    at_signals(channels.stop, channels.reload)
     results = channels.run()
     print_results(results, options.json)
     return 0

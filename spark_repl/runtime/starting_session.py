@@ -33,12 +33,16 @@ def end_own_jvm() -> None:
 
 
 class StartingSession(Future[SparkSession]):
-    """A session that a thread builds. ``end_jvm`` ends the start: Spark tries for a minute or more
-    to reach a master that does not answer."""
+    """A session that a thread builds. ``may_end`` returns whether the process ends, so that nobody
+    needs the session; ``end_jvm`` then ends the start: Spark tries for a minute or more to reach a
+    master that does not answer."""
 
-    def __init__(self, build: Callable[[], SparkSession], end_jvm: Callable[[], None]) -> None:
+    def __init__(
+        self, build: Callable[[], SparkSession], may_end: Callable[[], bool],
+        end_jvm: Callable[[], None],
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._build, self._end_jvm, self.given_up = build, end_jvm, False
+        self._build, self.may_end, self._end_jvm, self.given_up = build, may_end, end_jvm, False
         self._thread = thread(self._run, "spark")
         self._thread.start()
 
@@ -61,11 +65,13 @@ class StartingSession(Future[SparkSession]):
 
 @contextmanager
 def starting(
-    build: Callable[[], SparkSession], end_jvm: Callable[[], None] = end_own_jvm
+    build: Callable[[], SparkSession],
+    may_end: Callable[[], bool] = lambda: True,
+    end_jvm: Callable[[], None] = end_own_jvm,
 ) -> Iterator[StartingSession]:
     """Build a session on a thread. At the end wait for the thread, because a process must not end
     while its JVM starts. End the start first after Ctrl-C."""
-    session = StartingSession(build, end_jvm)
+    session = StartingSession(build, may_end, end_jvm)
     try:
         yield session
     except KeyboardInterrupt:
@@ -82,20 +88,20 @@ def is_built(session: Session) -> bool:
 
 def built(session: Session, is_stopping: Callable[[], bool] = lambda: False) -> SparkSession:
     """Return the session when it is built. Raise SparkReplError if it can't be built: no retry
-    changes that, whatever the reason. If ``is_stopping`` returns True before, end the start, so
-    that no other thread waits for the session, and raise Stopped."""
+    changes that, whatever the reason. If ``is_stopping`` returns True before, raise Stopped. End
+    the start first if the process ends, so that no other thread waits for the session."""
     if not isinstance(session, Future):
         return session
     while not session.done():
         if is_stopping():
-            if isinstance(session, StartingSession):
+            if isinstance(session, StartingSession) and session.may_end():
                 session.give_up()
             raise Stopped
         wait([session], _LOOK_S)
     try:
         return session.result()
     except Exception as error:
-        if isinstance(session, StartingSession) and session.given_up:
+        if is_stopping() or (isinstance(session, StartingSession) and session.given_up):
             raise Stopped from error
         if isinstance(error, SparkReplError):
             raise

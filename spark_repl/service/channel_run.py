@@ -22,7 +22,7 @@ from ..observe.reports.run_report import report_of
 from ..observe.web.endpoint import check_free
 from ..receiver.purge import clear
 from ..receiver.report import has_received
-from ..runtime.starting_session import built, end_own_jvm, starting
+from ..runtime.starting_session import built, starting
 from ..runtime.threads import channel_here
 from .applied_purge import watch
 from .archived_relay import forget_archived
@@ -52,17 +52,15 @@ class ChannelRun:
     """A channel's run. ``run`` continues until ``stop``, which lets the current group finish.
 
     ``session`` returns the Spark session, and is called when it is needed; ``bar``: whether to show
-    progress, which only one channel of a process can; ``start`` starts the receiver; ``end_jvm``
-    ends a JVM that still starts when the run is stopped.
+    progress, which only one channel of a process can; ``start`` starts the receiver.
     """
 
     def __init__(
         self, config: Config, config_file: str, session: Callable[[], SparkSession], *,
         take_over: bool = False, bar: bool = True, start: Start = start,
-        end_jvm: Callable[[], None] = end_own_jvm,
     ) -> None:  # fmt: skip
         self.config, self._file, self._session = config, config_file, session
-        self._start, self._end_jvm = start, end_jvm
+        self._start = start
         self._take_over, self._bar = take_over, bar
         self._known = _of_file(config_file, config)
         self._stop, self._reload = threading.Event(), threading.Event()
@@ -159,7 +157,7 @@ class ChannelRun:
             if not wait_for_log(config, receiver, stop, self._begins):
                 return None
             self._begins("starting Spark")
-            with starting(self._session, self._end_jvm) as spark:
+            with starting(self._session, stop.is_set) as spark:
                 try:
                     if first and not self._copied(built(spark, stop.is_set)):
                         return None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..runtime.spark_jobs import CONNECT
-from ..runtime.starting_session import end_own_jvm
 from ..runtime.workers import POOL
 
 if TYPE_CHECKING:
@@ -44,17 +43,8 @@ class SharedJvm:
         if workers >= _MANY and self._master.startswith("local"):
             self._settings["spark.python.daemon.module"] = _DAEMON
             self._settings["spark.python.factory.idleWorkerMaxPoolSize"] = str(_IDLE)
-        self._making, self._stopping = threading.Lock(), threading.Event()
+        self._making = threading.Lock()
         self._first: SparkSession | None = None
-
-    def stop(self) -> None:
-        """Note that all channels stop. Safe in a signal's handler."""
-        self._stopping.set()
-
-    def end_if_stopping(self) -> None:
-        """End the JVM, unless other channels may still use it."""
-        if self._stopping.is_set():
-            end_own_jvm()
 
     def session_of(self, config: Config) -> Callable[[], SparkSession]:
         """Return a function that returns the channel's session, with settings, streams and data

@@ -30,7 +30,7 @@ class Start:
 
 def test_stop_ends_the_start_for_all_that_wait() -> None:
     start = Start()
-    with starting(start.build, start.end_jvm) as session, ThreadPoolExecutor() as pool:
+    with starting(start.build, end_jvm=start.end_jvm) as session, ThreadPoolExecutor() as pool:
         others = [pool.submit(built, session) for _ in range(2)]
         with pytest.raises(Stopped):
             built(session, lambda: True)
@@ -41,7 +41,7 @@ def test_stop_ends_the_start_for_all_that_wait() -> None:
 
 def test_ctrl_c_ends_the_start() -> None:
     start = Start()
-    with pytest.raises(KeyboardInterrupt), starting(start.build, start.end_jvm):
+    with pytest.raises(KeyboardInterrupt), starting(start.build, end_jvm=start.end_jvm):
         raise KeyboardInterrupt
     assert start.calls == 3
 
@@ -50,8 +50,18 @@ def test_error_of_the_start_is_named_unless_it_was_given_up() -> None:
     start = Start()
     start.ended.set()
     with (
-        starting(start.build, start.end_jvm) as session,
+        starting(start.build, end_jvm=start.end_jvm) as session,
         pytest.raises(SparkReplError, match="Spark does not start: Answer from Java"),
     ):
         built(session)
     assert start.calls == 0
+
+
+def test_stop_of_the_applier_alone_leaves_the_start() -> None:
+    """After an error of the receiver, ``run`` still applies what was received."""
+    start = Start()
+    with starting(start.build, lambda: False, start.end_jvm) as session:
+        with pytest.raises(Stopped):
+            built(session, lambda: True)
+        assert start.calls == 0 and not is_built(session)
+        start.ended.set()
