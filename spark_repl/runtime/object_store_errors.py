@@ -18,7 +18,7 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
-from ..errors import TargetError
+from ..errors import ConfigError, TargetError
 from .target_uri import bucket_of, uri_parts
 
 _NO_BUCKET = re.compile(
@@ -38,6 +38,11 @@ _REFUSED = re.compile(
 )
 # Where a machine in a cloud gets its credentials: a machine elsewhere that was given none asks it.
 _NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
+# A profile's credential_process: the error that ``store_clients`` raised, as obstore prints it.
+_PROCESS = re.compile(
+    r"External AWS credential provider: (ConfigError|OSError): (?:\[Errno \d+\] )?"
+    r"(the credential_process .*)"
+)
 _UNTRUSTED = re.compile(r"InvalidCertificate\(\s*(\w*)|invalid peer certificate(?:\W|\d+m)*(\w*)")
 _TIMED_OUT = re.compile(r"(?<!retry_)time(d )?[ -]?out|408 Request", re.IGNORECASE)
 _THROTTLED = re.compile(r"\b(429|503) |SlowDown|ServerBusy|TooManyRequests")
@@ -71,8 +76,8 @@ _SIGNATURE = re.compile(r"((?:sig|signature|X-Amz-\w+|X-Goog-\w+)=)[^&\s)]+", re
 def translated_errors(path: str) -> Iterator[None]:
     """Translate the errors of obstore's calls about ``path``.
 
-    Raise FileNotFoundError, FileExistsError, TargetError, or OSError, with a number if a retry may
-    cure it: EBUSY if the store is throttled, ETIMEDOUT, EIO.
+    Raise FileNotFoundError, FileExistsError, TargetError, ConfigError, or OSError, with a number if
+    a retry may cure it: EBUSY if the store is throttled, EKEYEXPIRED, ETIMEDOUT, EIO.
     """
     try:
         yield
@@ -82,7 +87,7 @@ def translated_errors(path: str) -> Iterator[None]:
 
 def _meaning(error: Exception, path: str) -> Exception:
     text = _text(error)
-    if cause := _cause_of(error, text, path):
+    if cause := _process_failure(text, path) or _cause_of(error, text, path):
         return cause
     if isinstance(error, FileNotFoundError):
         return _numbered(FileNotFoundError, errno.ENOENT, path)
@@ -120,6 +125,17 @@ def recognized(error: OSError, path: str) -> TargetError | OSError | None:
     if cause := _cause_of(error, text, path):
         return cause
     return refused(text, path) if _REFUSED.search(text) else None
+
+
+def _process_failure(text: str, path: str) -> ConfigError | TargetError | OSError | None:
+    """Return the exception for a failure of a profile's ``credential_process``. A later attempt may
+    succeed if the process has printed keys before."""
+    failure = _PROCESS.search(text)
+    if failure is None:
+        return None
+    if failure[1] == "OSError":
+        return expired(failure[2], path)
+    return ConfigError(failure[2], hint="run by hand the credential_process of AWS_PROFILE")
 
 
 def _cause_of(error: Exception, text: str, path: str) -> TargetError | OSError | None:

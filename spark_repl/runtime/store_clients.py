@@ -8,10 +8,12 @@ profiles of the AWS tools, and in endpoints without TLS: this module reads these
 from __future__ import annotations
 
 import configparser
+import errno
 import json
 import os
 import shlex
 import subprocess
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -66,6 +68,8 @@ _PROFILE_AGE = timedelta(minutes=5)
 """after which keys of a profile are read again"""
 _PROCESS_S = 60
 """seconds that a profile's process may take"""
+_process_answered = threading.Event()
+"""set after a profile's process has printed keys to this process"""
 
 
 def client_of(path: str, use: Use = "") -> tuple[ObjectStore, str]:
@@ -212,26 +216,32 @@ def _read_keys() -> dict[str, Any]:
 
 
 def _ask_process() -> dict[str, Any]:
-    """Return the keys that the profile's ``credential_process`` prints. Raise ConfigError."""
+    """Return the keys that the profile's ``credential_process`` prints.
+
+    Raise ConfigError if it fails and has never printed keys to this process. Otherwise raise an
+    OSError with EKEYEXPIRED: the process's own service may be away for a moment.
+    """
     command = _profile().get("credential_process", "")
     try:
         answer = subprocess.run(
             shlex.split(command), capture_output=True, check=True, timeout=_PROCESS_S
         )
-        keys = json.loads(answer.stdout)
-        end = keys.get("Expiration")
-        return {
-            "access_key_id": keys["AccessKeyId"],
-            "secret_access_key": keys["SecretAccessKey"],
-            "token": keys.get("SessionToken"),
+        printed = json.loads(answer.stdout)
+        end = printed.get("Expiration")
+        keys = {
+            "access_key_id": printed["AccessKeyId"],
+            "secret_access_key": printed["SecretAccessKey"],
+            "token": printed.get("SessionToken"),
             "expires_at": datetime.fromisoformat(end) if end else datetime.now(UTC) + _PROFILE_AGE,
         }
     except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
         # Not the output: it may have the keys.
-        raise ConfigError(
-            f"the credential_process of the AWS profile fails ({type(error).__name__})",
-            hint=f"run it by hand: {command}",
-        ) from error
+        failure = f"the credential_process of the AWS profile fails ({type(error).__name__})"
+        if _process_answered.is_set():
+            raise OSError(errno.EKEYEXPIRED, failure) from error
+        raise ConfigError(failure, hint=f"run it by hand: {command}") from error
+    _process_answered.set()
+    return keys
 
 
 def forget_clients() -> None:

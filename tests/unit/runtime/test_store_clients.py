@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from spark_repl.errors import ConfigError
 from spark_repl.runtime import store_clients
+from spark_repl.runtime.object_store import ObjectStore
+from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store_clients import client_of, delta_rs_options
 from tests.support.s3_server import BUCKET, s3_server
 
@@ -58,6 +62,35 @@ def test_a_profile_without_keys_is_named(home, monkeypatch):
     with pytest.raises(ConfigError, match="profile sso has no keys") as caught:
         client_of(OBJECT)
     assert "aws configure export-credentials --profile sso" in caught.value.hint
+
+
+@pytest.fixture
+def process(home):
+    """Set the profile's process, in a Python process that no such process has answered."""
+    store_clients._process_answered.clear()
+    store_clients.forget_clients()
+    yield lambda command: (home / "config").write_text(
+        f"[default]\ncredential_process = {command}\n"
+    )
+    store_clients.forget_clients()
+
+
+def test_a_process_that_fails_at_the_first_request_is_named(process):
+    process("false")
+    with pytest.raises(ConfigError, match="the credential_process of the AWS profile fails") as one:
+        ObjectStore().read(OBJECT)
+    assert "Traceback" not in str(one.value)
+
+
+def test_a_process_that_has_answered_before_is_asked_again(home, process):
+    """Found: one failure, of a service that is away for a moment, stopped the applier for good."""
+    (home / "keys").write_text('{"AccessKeyId": "a", "SecretAccessKey": "b"}')
+    process(f"cat {home / 'keys'}")
+    assert store_clients._ask_process()["access_key_id"] == "a"
+    process("false")
+    with pytest.raises(OSError, match="credential_process") as caught:
+        ObjectStore().read(OBJECT)
+    assert caught.value.errno == errno.EKEYEXPIRED and temporary(caught.value)
 
 
 def test_the_keys_of_a_profile_sign_requests(home, monkeypatch):
