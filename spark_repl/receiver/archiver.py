@@ -13,9 +13,10 @@ until it succeeds.
 4. If the log was restored, it removes the generation that was restored, and incomplete copies of
    that one, after its own has all that was restored. It leaves other logs: another receiver may
    still write them, and they may have what this one lacks.
-5. A chunk counts only if the generation's ``log`` still exists after it was written. Otherwise a
+5. A new archiver drops the records of chunks that the archive does not list.
+6. A chunk counts only if the generation's ``log`` still exists after it was written. Otherwise a
    successor has replaced the generation, and this log begins another one.
-6. A failed removal delays no chunk. ``archived`` only grows while the generation is the same.
+7. A failed removal delays no chunk. ``archived`` only grows while the generation is the same.
 """
 
 from __future__ import annotations
@@ -224,8 +225,22 @@ class Archiver:
         for number in own.numbers if own else ():
             if number < files.numbers[0]:  # its record was lost, and it was purged
                 self.archive.remove_file(self._generation, number)
+        self._drop_records(own)
         self._earlier = [log.generation for log in logs if self._is_replaced(log)]
         self._log_id = files.log_id
+
+    def _drop_records(self, own: ArchivedLog | None) -> None:
+        """Drop each record of chunks that the archive lacks, for example because its folder was
+        emptied. ``own``: the log's generation as it is listed; None: it has no objects."""
+        files = {file.number: file for file in own.files} if own else {}
+        for path in self.folder.glob(f"*{SUFFIX}"):
+            if (match := _RECORD.fullmatch(path.name)) is None:
+                continue
+            record, file = read_record(self.folder, int(match[1])), files.get(int(match[1]))
+            chunks = file.chunks[: len(record.chunks)] if file else ()
+            is_sealed = file is not None and file.is_sealed
+            if record.chunks != chunks or (record.is_sealed and not is_sealed):
+                path.unlink(missing_ok=True)
 
     def _is_replaced(self, log: ArchivedLog) -> bool:
         """Return whether this process's log replaces an earlier ``log`` of the archive: the one

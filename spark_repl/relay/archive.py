@@ -6,11 +6,13 @@ Below the root each log has a folder with a number of its own, its generation:
     00000002/target.<id>                 the id of the target's control table, if it is known
     00000002/relay.000005/000000000000   a chunk of a log file, named by its first byte
     00000002/relay.000005/sealed.<size>  the file is whole, and has that size
+    removed.00000001                     generation 1 was removed
 
 The archiver writes each object once and never replaces one. A chunk begins where the previous one
 ends, so one listing shows which bytes of which files the archive has. The archiver writes ``log``
-before any chunk, and only if the name is free, so two logs never share a generation. A generation
-that was restored from an earlier one replaces that one after it has all that was restored.
+before any chunk, and only if the name is free, so two logs never share a generation. ``removed``
+keeps a removed generation's number taken: records and caches name objects by it. A generation that
+was restored from an earlier one replaces that one after it has all that was restored.
 """
 
 from __future__ import annotations
@@ -31,12 +33,13 @@ from .file_list import file_name
 
 logger = logging.getLogger(__name__)
 
-_LOG, _TARGET = "log", "target."
+_LOG, _TARGET, _REMOVED = "log", "target.", "removed."
 _FORMAT = 1
 _NAME = re.compile(
     r"(?P<generation>\d{8})/(?:(?P<log>log)|target\.(?P<target_id>[^/]+)"
     r"|relay\.(?P<number>\d{6,})/(?:(?P<begin>\d{12,})|sealed\.(?P<size>\d+)))"
 )
+_TAKEN = re.compile(rf"(?:{re.escape(_REMOVED)})?(\d{{8}})")
 _GENERATIONS_MAX = 99_999_999
 
 
@@ -205,10 +208,10 @@ class RelayArchive:
             ) from error  # fmt: skip
 
     def begin(self, note: LogNote) -> int:
-        """Return the log's generation, or claim the next one for it. Raise OSError, TargetError,
-        LogError."""
+        """Return the log's generation, or claim the next one for it: never the number of one that
+        was removed. Raise OSError, TargetError, LogError."""
         names = store_of(self.root).names(self.root)
-        taken = sorted(int(name) for name in names if re.fullmatch(r"\d{8}", name))
+        taken = sorted(int(match[1]) for name in names if (match := _TAKEN.fullmatch(name)))
         for generation in reversed(taken):
             with suppress(FileNotFoundError, LogError):  # a generation that was removed, or damaged
                 existing = self.note(generation)
@@ -246,7 +249,10 @@ class RelayArchive:
         self._remove(self.file_folder(generation, number))
 
     def remove_log(self, generation: int) -> None:
-        """Remove a generation. Its ``log`` is removed first: without it, no start restores it."""
+        """Remove a generation, and leave its number taken. Its ``log`` is removed before its files:
+        without it, no start restores it. Raise OSError, TargetError."""
+        with suppress(FileExistsError):
+            put_durably(f"{self.root}/{_REMOVED}{generation:08d}", b"removed\n")
         path = f"{self.folder(generation)}/{_LOG}"
         with suppress(FileNotFoundError):
             store_of(path).remove(path)

@@ -244,6 +244,54 @@ def test_the_logs_of_a_target_are_forgotten(
     assert [log.generation for log in archive.logs()] == [2]
 
 
+def test_a_forgotten_log_is_archived_again(log_copy: Path, archive: RelayArchive) -> None:
+    """Found: it claimed the removed number again, believed its records, and archived nothing."""
+    running = archiver(log_copy, archive)
+    running.turn()
+    archive.forget(TARGET)
+    assert not archive.logs() and not archive.logs_of(TARGET)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 2) == recorded(log_copy) == contents(log_copy)
+    archive.forget(TARGET)
+    archiver(log_copy, archive).turn()
+    assert [log.generation for log in archive.logs()] == [3]
+
+
+def test_a_receiver_that_runs_archives_its_forgotten_log_again(
+    source_files: list[Path], tmp_path: Path, archive: RelayArchive
+) -> None:
+    folder = tmp_path / "relay"
+    received(folder, source_files[:1])
+    running = archiver(folder, archive)
+    running.turn()
+    archive.forget(TARGET)
+    received(folder, source_files)
+    with pytest.raises(LogError, match="has replaced this archive"):
+        running.turn()
+    assert running.archived is None
+    running.turn()
+    assert archived(archive, 2) == recorded(folder) == contents(folder)
+    assert [log.generation for log in archive.logs()] == [2], "no chunk is left of the first"
+
+
+def test_the_log_of_an_emptied_archive_is_archived_again(
+    log_copy: Path, archive: RelayArchive
+) -> None:
+    archiver(log_copy, archive).turn()
+    store_of(archive.root).remove_folder(archive.root)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
+
+
+def test_a_file_that_the_archive_lost_is_archived_again(
+    log_copy: Path, archive: RelayArchive
+) -> None:
+    archiver(log_copy, archive).turn()
+    archive.remove_file(1, 3)
+    archiver(log_copy, archive).turn()
+    assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
+
+
 def test_a_log_of_another_target_stays(
     log_copy: Path, source_files: list[Path], tmp_path: Path, archive: RelayArchive
 ) -> None:
