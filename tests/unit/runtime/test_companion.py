@@ -116,11 +116,14 @@ def control(tmp_path: Path) -> Control:
 
 def test_a_log_that_can_not_be_read_is_named(control: Control) -> None:
     entry = Path(control.path) / "_delta_log" / f"{2:020d}.json"
-    entry.unlink()
-    entry.mkdir()  # EISDIR: delta-rs says it without a number
-    with pytest.raises(TargetError, match="can't read the control table") as caught:
+    entry.write_text("no JSON")
+    with pytest.raises(TargetError, match="version 2 of the table's log is damaged") as caught:
         Control(control.path).rows("x")
-    assert caught.value.file == control.path and caught.value.hint
+    assert caught.value.file == str(entry)
+    assert (
+        caught.value.hint
+        == "nothing but the applier writes there: put that folder back from a backup"
+    )
 
 
 def test_too_many_open_files_bear_their_number(control: Control) -> None:
@@ -290,7 +293,7 @@ def test_new_copies_that_can_not_be_made_stop_the_applier(running: Replica) -> N
         (folder / "1.json").write_text('{"tables": ["t.a"]}')
         error = raised(running)
     assert isinstance(error, TargetError)
-    assert "can't read the control table" in error.message
+    assert "of the table's log is damaged" in error.message
 
 
 def test_a_watch_that_can_not_see_stops_the_applier(
@@ -298,7 +301,7 @@ def test_a_watch_that_can_not_see_stops_the_applier(
 ) -> None:
     monkeypatch.setattr(applied_purge, "_PURGE_EVERY_S", 0.0)
     with broken(running), watch(Supervisor(running.config, "none.toml"), running):
-        assert "can't read the control table" in str(raised(running))
+        assert "of the table's log is damaged" in str(raised(running))
 
 
 def test_a_watch_continues_after_temporary_errors(
