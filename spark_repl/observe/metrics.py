@@ -138,11 +138,11 @@ def _lag(status: dict[str, Any]) -> Iterator[Sample]:
 
 
 def _stream(status: dict[str, Any]) -> Iterator[Sample]:
-    """Yield what Spark's StreamingQueryListener reported of the last batch."""
+    """Yield the figures of the last batch of Spark's stream."""
     if batch := status["stream"]:
         yield "stream_batch", "Number of Spark's last batch", batch["batch"]
         yield "stream_batch_transactions", "Transactions in Spark's last batch", batch["rows"]
-        yield "stream_batch_seconds", "How long Spark's last batch took", batch["seconds"]
+        yield "stream_batch_seconds", "How long applying Spark's last batch took", batch["seconds"]
 
 
 def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
