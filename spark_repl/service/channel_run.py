@@ -20,6 +20,7 @@ from ..control.records.copies import last_copy, logged_while_copied, standing
 from ..errors import ConfigError, FencedError, PurgedError, SparkReplError, Stopped
 from ..observe.reports.run_report import report_of
 from ..observe.web.endpoint import check_free
+from ..receiver.identity import create_identity
 from ..receiver.purge import clear
 from ..receiver.report import has_received
 from ..runtime.starting_session import built, starting
@@ -126,6 +127,7 @@ class ChannelRun:
         """Run on a target without another owner."""
         from ..copy.copy_plan import plan_copy
 
+        create_identity(config)
         first = is_new(config) and config.source.auto_position
         if first:
             clear_state_of_removed(config)

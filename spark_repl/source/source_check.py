@@ -56,7 +56,8 @@ def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid:
                 f"another replica of this source has our server_id {server_id}: {other} on host"
                 f" {replica.get('host') or '?'}",
                 hint="give source.server_id another value: each server and replica has its own;"
-                " if it was an earlier receiver of yours, the source forgets it at its next event",
+                " if it was an earlier receiver of yours, end its connection on the source, or wait"
+                " until SHOW REPLICAS no longer lists it",
             )
 
 

@@ -39,7 +39,6 @@ SMALL_FOR_A_REASON = {
     "control.cuts.cut_head": "reads without Spark; its neighbour ``cut_reader`` reads with it",
     "delta.files.variant_struct": "``statistics`` and ``delta_columns``, which imports it, use it",
     "expressions.syntax": "what the readers of expressions hand to their resolution",
-    "receiver.identity": "a file of the relay log's folder, read also before there is a receiver",
     "service.many_workers_daemon": "Spark starts it by its name",
     "service.receiver_parent": "Python's fork server imports it by its name",
 }
