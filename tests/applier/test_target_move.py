@@ -15,6 +15,7 @@ import urllib.request
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,9 @@ from spark_repl.cli.main import main
 from spark_repl.control.records.target_move import move_target
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.log_replay import commit_path
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.store import storage
 from spark_repl.errors import ConfigError, FencedError, TargetError
 from spark_repl.runtime.target_uri import canonical
@@ -153,6 +157,37 @@ def test_source_that_was_applied_to_after_a_kill_is_moved_as_it_is_then(
     check_moved(local, place)
     assert not storage.exists(f"{place}/t/dropped")
     check_goes_on(log, place)
+
+
+def test_commit_of_another_engine_during_the_listing_is_not_copied_without_its_files(
+    local: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, walk = f"{local}/t/a", os.walk
+    version = TableLog().version(table) + 1
+
+    def optimize() -> None:
+        (add, *_) = live_files(table, version - 1).values()
+        storage.put(f"{table}/part-new.parquet", storage.read(f"{table}/{add['path']}"))
+        removed = {k: add[k] for k in ("path", "deletionVector") if add.get(k)}
+        commit: list[dict[str, object]] = [
+            {"remove": {**removed, "deletionTimestamp": 1, "dataChange": False}},
+            {"add": {**add, "path": "part-new.parquet", "dataChange": False}},
+        ]
+        storage.put(commit_path(table, version), "\n".join(map(json.dumps, commit)).encode())
+
+    def walked(folder: str) -> Iterator[Any]:
+        for at, folders, names in walk(folder):
+            yield at, folders, names
+            if at == table and not storage.is_file(commit_path(table, version)):
+                optimize()
+
+    monkeypatch.setattr(os, "walk", walked)
+    move_target(local, place)
+    assert storage.is_file(commit_path(table, version))
+    copy = f"{canonical(place)}/t/a"
+    for add in live_files(copy, TableLog().version(copy)).values():
+        assert storage.is_file(f"{copy}/{add['path']}")
+    check_moved(local, place)
 
 
 def test_complete_target_is_not_taken_for_a_source_that_was_applied_to_since(

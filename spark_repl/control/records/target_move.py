@@ -28,6 +28,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ... import formats
 from ...config.renaming import whole_of
@@ -47,6 +48,9 @@ from ..table.owner_lease import wait_until_unclaimed
 from .channels import NOTE_FORMAT, noted_source
 from .replaced_tables import paths_at_cuts
 from .table_paths import current_paths, used_paths
+
+if TYPE_CHECKING:
+    from ...runtime.store import StoredFile
 
 logger = logging.getLogger(__name__)
 
@@ -200,12 +204,22 @@ def _files_of(source: str, channels: Sequence[_MovedChannel]) -> dict[str, int]:
     folders = [*tables, *(folder for channel in channels for folder in channel.folders)]
     sizes = dict[str, int]()
     for folder in folders:
-        for name, stored in storage.walk(os.path.join(source, folder)):
+        for name, stored in _walk_log_first(os.path.join(source, folder)):
             if not _is_leftover(name) and stored.size:
                 sizes[f"{folder}/{name}"] = stored.size
     for path in tables:
         _check_relative(os.path.join(source, path))
     return sizes
+
+
+def _walk_log_first(folder: str) -> Iterator[tuple[str, StoredFile]]:
+    """Yield as ``storage.walk``, the files of a table's log first. Another engine may commit
+    meanwhile. It writes its data files before their commit, so a listed commit has its files."""
+    for name, stored in storage.walk(os.path.join(folder, "_delta_log")):
+        yield f"_delta_log/{name}", stored
+    for name, stored in storage.walk(folder):
+        if not name.startswith("_delta_log/"):
+            yield name, stored
 
 
 def _is_leftover(name: str) -> bool:
