@@ -177,8 +177,9 @@ def purge_relay(options: argparse.Namespace) -> int:
 
 
 def _purge_archive(options: argparse.Namespace, archive: RelayArchive) -> int:
-    """Remove the logs and files of an archive that the target does not need."""
-    from ..service.archived_relay import purge_archive
+    """Remove the logs and files of an archive that the target does not need. Raise ConfigError if
+    the configuration's channel has another archive."""
+    from ..service.archived_relay import archive_of, purge_archive
     from ..service.receiving import needed_of
 
     if not options.config:
@@ -188,6 +189,13 @@ def _purge_archive(options: argparse.Namespace, archive: RelayArchive) -> int:
         )  # fmt: skip
     given = {"target.path": options.target, "channel": options.channel}
     config = load(options.config).override({key: text for key, text in given.items() if text})
+    configured = archive_of(config)
+    if configured is None or configured.root != archive.root:
+        raise ConfigError(
+            "this is not the archive of the configuration's channel, whose target decides what is"
+            f" needed: {configured.root if configured else 'it has none'}",
+            file=archive.root, hint="give --config FILE of the channel that writes this archive",
+        )  # fmt: skip
     purged = purge_archive(config, archive, needed_of(config))
     emit({"logs": list(purged.logs), "files": list(purged.files)}, options.json)
     return 0

@@ -177,3 +177,20 @@ def test_a_purge_of_an_archive_needs_a_configuration(
 ) -> None:
     assert main(["relay", "purge", archive.root, "--target", "lake"]) == 2
     assert "give --config FILE" in capsys.readouterr().err
+
+
+def test_a_purge_refuses_the_archive_of_another_channel(
+    relay: Path, archive: RelayArchive, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found: it removed files that the archive's channel needs, by the place of the other one."""
+    _publish(file, _all(relay))
+    other = RelayArchive(str(file.parent / "archive" / "east"))
+    shutil.copytree(archive.root, other.root)
+    before = other.logs()
+    assert main(["relay", "purge", other.root, "--config", str(file)]) == 2
+    error = capsys.readouterr().err
+    assert other.root in error and archive.root in error
+    file.write_text(file.read_text().replace("archive =", "# archive ="))
+    assert main(["relay", "purge", other.root, "--config", str(file)]) == 2
+    assert "it has none" in capsys.readouterr().err
+    assert other.logs() == before
