@@ -26,19 +26,20 @@ _FOLDER = "/log"
 @dataclass(frozen=True, slots=True)
 class RemoteRange:
     """The bytes ``begin`` to ``end`` (exclusive) of a file; they begin at ``offset`` in the object
-    ``uri``."""
+    ``uri``. ``log_id``: the relay log that they are of; "": the object is of no archive."""
 
     begin: int
     end: int
     uri: str
     offset: int = 0
+    log_id: str = ""
 
     def within(self, begin: int, end: int, *, at: int) -> RemoteRange:
         """Return the part of this range within the bytes ``begin`` to ``end``, as a range of a file
         in which ``begin`` has the offset ``at``."""
         first, last = max(begin, self.begin), min(end, self.end)
         start, offset = at + first - begin, self.offset + first - self.begin
-        return RemoteRange(start, start + last - first, self.uri, offset)
+        return RemoteRange(start, start + last - first, self.uri, offset, self.log_id)
 
 
 @dataclass(frozen=True)
@@ -91,33 +92,40 @@ class _Ranges(io.RawIOBase):
             return 0
         part = self._ranges[number]
         at = part.offset + self._at - part.begin
-        block = self._read(part.uri, at // _BLOCK_BYTES)
+        block = self._read(part, at // _BLOCK_BYTES)
         start = at % _BLOCK_BYTES
         count = max(0, min(len(buffer), part.end - self._at, len(block) - start))
         memoryview(buffer)[:count] = block[start : start + count]
         self._at += count
         return count
 
-    def _read(self, uri: str, number: int) -> memoryview:
-        if self._block[:2] != (uri, number):
-            self._block = uri, number, memoryview(read_block(uri, number))
+    def _read(self, part: RemoteRange, number: int) -> memoryview:
+        end = part.offset + part.end - part.begin - number * _BLOCK_BYTES
+        least = min(end, _BLOCK_BYTES)
+        if self._block[:2] != (part.uri, number) or len(self._block[2]) < least:
+            content = read_block(part.uri, number, log_id=part.log_id, least=least)
+            self._block = part.uri, number, memoryview(content)
         return self._block[2]
 
 
-def read_block(uri: str, number: int) -> bytes:
-    """Return a block of an object, from this executor's own disk if it has the block."""
+def read_block(uri: str, number: int, *, log_id: str, least: int) -> bytes:
+    """Return a block of an object, from this executor's own disk if it has the block. ``log_id``,
+    ``least``: the log of the bytes, and how many the block has at least. If an archive was emptied
+    by hand, the URI may name another log's object, or a longer one of the same log."""
     if not has_own_disk():
         return _fetched(uri, number)
-    name = hashlib.sha256(uri.encode()).hexdigest()[:32]
+    name = hashlib.sha256(f"{log_id} {uri}".encode()).hexdigest()[:32]
     path = own_path(f"{_FOLDER}/{name}-{number}")
     try:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        content = _fetched(uri, number)
-        _keep(path, content)
-    else:
+        content = b""
+    if len(content) >= least:
         mark_used(path)
+        return content
+    content = _fetched(uri, number)
+    _keep(path, content)
     return content
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...decode.spans import read_span
 from ...relay.archived_ranges import archived_chunks
+from ...relay.file_list import read_list
 from ...relay.log import split_name
 from ...relay.remote_bytes import RemoteBytes, RemoteRange, SentBytes
 from ...runtime.target_uri import is_remote
@@ -38,7 +39,8 @@ class RemoteSpans:
 
     def task(self, task: StageTask) -> StageTask | None:
         """Return the task for an executor, or None if too many of its bytes are not archived. Raise
-        OSError, FormatError, and DecodeError if a file is too short."""
+        OSError, FormatError, LogError for a damaged list of files, and DecodeError if a file is too
+        short."""
         sent = self.tasks([task])
         return None if sent is None else sent[0]
 
@@ -102,7 +104,9 @@ def _chunks(path: str) -> tuple[RemoteRange, ...]:
     """Return the archived bytes of a log file."""
     folder, name = os.path.split(path)
     chunks = archived_chunks(Path(folder), split_name(name)[1])
-    return tuple(RemoteRange(chunk.begin, chunk.end, chunk.uri) for chunk in chunks)
+    files = read_list(Path(folder)) if chunks else None
+    log_id = files.log_id if files else ""
+    return tuple(RemoteRange(chunk.begin, chunk.end, chunk.uri, log_id=log_id) for chunk in chunks)
 
 
 def _unarchived(span: Span) -> int:

@@ -245,13 +245,15 @@ def test_the_logs_of_a_target_are_forgotten(
 
 
 def test_a_forgotten_log_is_archived_again(log_copy: Path, archive: RelayArchive) -> None:
-    """Found: it claimed the removed number again, believed its records, and archived nothing."""
-    running = archiver(log_copy, archive)
-    running.turn()
+    """Found: it claimed the removed number again, believed its records, and archived nothing.
+    Executors keep blocks by the objects' URIs, so no URI names two objects."""
+    archiver(log_copy, archive).turn()
+    before = {chunk.uri for chunk in archived_chunks(log_copy, 1)}
     archive.forget(TARGET)
     assert not archive.logs() and not archive.logs_of(TARGET)
     archiver(log_copy, archive).turn()
     assert archived(archive, 2) == recorded(log_copy) == contents(log_copy)
+    assert before.isdisjoint(chunk.uri for chunk in archived_chunks(log_copy, 1))
     archive.forget(TARGET)
     archiver(log_copy, archive).turn()
     assert [log.generation for log in archive.logs()] == [3]

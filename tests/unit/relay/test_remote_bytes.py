@@ -91,3 +91,20 @@ def test_executor_keeps_a_block_for_other_tasks(tmp_path: Path) -> None:
     assert in_child(twice) == [CONTENT[BLOCK - 10 : BLOCK + 10]] * 2
     assert len(list((tmp_path / "spark_repl" / "log").iterdir())) == 2
     assert remote_bytes._BLOCK_BYTES == BLOCK
+
+
+def test_executor_reads_what_an_emptied_archive_has_now(tmp_path: Path) -> None:
+    """Under one URI: another log's object, and a longer one of the same log."""
+    uri = f"{URI}-reused"
+
+    def contents() -> list[bytes]:
+        os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path)
+        results = []
+        for log_id, content in (("a", b"first"), ("b", b"other"), ("b", b"other and more")):
+            ObjectStore().put(uri, content)
+            part = RemoteRange(0, len(content), uri, log_id=log_id)
+            with ExecutorDisk(1 << 30).entered(), RemoteBytes((part,)).open() as file:
+                results.append(file.read())
+        return results
+
+    assert in_child(contents) == [b"first", b"other", b"other and more"]
