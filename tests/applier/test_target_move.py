@@ -263,6 +263,18 @@ def test_target_of_two_channels_moves_as_a_whole(
     check_goes_on(log, place)
 
 
+def test_no_channel_begins_and_no_cut_is_pinned_where_the_target_was(
+    us: LogWriter, local: str, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    move_target(local, place)
+    with pytest.raises(FencedError, match="was moved to"):
+        run(us.folder, local, channel="us")
+    assert not storage.exists(f"{local}/_repl/channels")
+    assert main(["cut", "pin", "--name", "late", "--target", local]) != 0
+    assert "was moved to" in capsys.readouterr().err
+    assert run(us.folder, place, channel="us")
+
+
 def test_take_over_goes_on_at_the_old_place(log: LogWriter, local: str, place: str) -> None:
     move_target(local, place)
     log.transaction(insert(A, (7, "later")))

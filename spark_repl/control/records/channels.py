@@ -19,6 +19,7 @@ from ...config import Config
 from ...delta.store import storage
 from ...errors import ConfigError, TargetError
 from ..table.control import Control
+from ..table.fence import check_stays
 from ..table.layout import Layout
 from ..table.owner_lease import wait_until_unclaimed
 from .name_registry import channels_beside, first_is_gone
@@ -41,7 +42,8 @@ class Channel:
 def opened(config: Config, create: Callable[[str, str], Control] = Control) -> Channel:
     """Return a configuration's channel: its place, even before anything exists, and its control
     table. ``create`` returns that table, which is then read: that costs a look at each of its
-    files. Raise TargetError if the place is unknown, or if the target is being moved here, and what
+    files. Raise TargetError if the place is unknown, or if the target is being moved here,
+    FencedError for a new channel of a target that was moved elsewhere or is being moved, and what
     reading the target raises."""
     name, layout = config.channel, Layout.of(config.target)
     first = _leased(create(layout.control, name), config)
@@ -53,7 +55,10 @@ def opened(config: Config, create: Callable[[str, str], Control] = Control) -> C
             raise first_is_gone(name, layout.control)
     if owner is None or owner[1].channel in ("", name):
         return Channel(name, layout, first)
-    return Channel(name, beside, _leased(create(beside.control, name), config))
+    at = Channel(name, beside, _leased(create(beside.control, name), config))
+    if not at.control.exists():
+        check_stays(layout.control, owner[1])
+    return at
 
 
 def check_no_move(layout: Layout) -> None:

@@ -85,13 +85,11 @@ def move_target(source: str, target: str, *, take_over: bool = False) -> Moved:
     _check_places(source, target)
     ControlRows.existing(source)
     with ExitStack() as claims:
-        channels = [
-            channel
-            for channel in _channels(source, target)
-            if not _is_finished(channel.control, target)
-        ]
-        for channel in channels:
-            channel.claim(claims, take_over=take_over)
+        channels = list[_MovedChannel]()
+        for channel in _channels(source, target):
+            if not _is_finished(channel.control, target):
+                channel.claim(claims, take_over=take_over)
+                channels.append(channel)
         copied = files = size = 0
         complete = [channel.is_complete() for channel in channels]
         if not all(complete):
@@ -168,12 +166,14 @@ class _MovedChannel:
         return set(map(whole_of, named.union(current_paths(self.control).values())))
 
 
-def _channels(source: str, target: str) -> list[_MovedChannel]:
-    """Return the source's channels, the first one first."""
-    beside = sorted(storage.names(os.path.join(source, "_repl", "channels")))
-    homes = ["", *(f"channels/{name}" for name in beside)]
-    channels = [_MovedChannel.at(source, target, home) for home in homes]
-    return [channel for channel in channels if channel.control.exists()]
+def _channels(source: str, target: str) -> Iterator[_MovedChannel]:
+    """Yield the source's channels, the first one first. List the others when the caller has claimed
+    the first one: since then no channel begins beside it, and none notes a name."""
+    yield _MovedChannel.at(source, target, "")
+    for name in sorted(storage.names(os.path.join(source, "_repl", "channels"))):
+        channel = _MovedChannel.at(source, target, f"channels/{name}")
+        if channel.control.exists():
+            yield channel
 
 
 def _is_finished(control: Control, target: str) -> bool:

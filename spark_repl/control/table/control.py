@@ -35,7 +35,7 @@ from .control_rows import ControlRows
 from .control_snapshot import CUT, ControlSnapshot, Row
 from .cut_tables import LastTables, change_rows
 from .earlier_cuts import converted
-from .fence import Fence, beaten, other_channel, taken_over
+from .fence import Fence, beaten, check_stays, other_channel, taken_over
 from .owner import Owner, give_back, open_claim, who
 from .owner_lease import LEASE_S, check_unclaimed, start_renewals
 from .pending_rows import PendingRow, PendingRows, RowTimes
@@ -443,9 +443,13 @@ class Control(ControlRows):
         number: int = 0,
     ) -> None:  # fmt: skip
         """Append one row while an applier may run, if ``check`` returns True for the version that
-        the row follows. ``number``: as for ``write``. Raise as ``check``, OSError, TargetError."""
+        the row follows. ``number``: as for ``write``. Raise as ``check``, OSError, TargetError, and
+        FencedError after a move or while its mover runs: the new place would lack the row."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
+            owner = self.owner()
+            if owner is not None and not owner[1].is_dead:
+                check_stays(self.path, owner[1])
             if not check():
                 return
             # The owner may be of an earlier version, whose table has fewer columns.

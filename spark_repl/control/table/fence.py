@@ -78,18 +78,36 @@ _ELSEWHERE = "stop it first; if that host is gone for good, use --take-over"
 
 def check_free(path: str, owner: Owner | None, hint: str = _ELSEWHERE) -> None:
     """Raise FencedError, naming the owner, if it is or may be alive. Its lease does not count."""
-    if owner is not None and owner.moved_to:
-        raise FencedError(
-            f"this target was moved to {owner.moved_to}, at {owner.since}",
-            file=path,
-            hint=f'write target.path = "{owner.moved_to}"; to go on here instead, use --take-over',
-        )
+    check_not_moved(path, owner)
     if owner is not None and not owner.is_dead:
         raise FencedError(
             f"another applier owns this target: pid {owner.pid} on host {owner.host},"
             f" since {owner.since}",
             file=path,
             hint=hint,
+        )
+
+
+def check_not_moved(path: str, owner: Owner | None) -> None:
+    """Raise FencedError if the target was moved elsewhere by ``owner``."""
+    if owner is not None and owner.moved_to:
+        raise FencedError(
+            f"this target was moved to {owner.moved_to}, at {owner.since}",
+            file=path,
+            hint=f'write target.path = "{owner.moved_to}"; to go on here instead, use --take-over',
+        )
+
+
+def check_stays(path: str, owner: Owner | None) -> None:
+    """Raise FencedError if the target was moved elsewhere, or if a move of it has begun and its
+    first channel has not been claimed since."""
+    check_not_moved(path, owner)
+    if owner is not None and owner.moving_to:
+        raise FencedError(
+            f"this target is being moved to {owner.moving_to}, since {owner.since}",
+            file=path,
+            hint="wait until the move has ended; if it was killed, call it again, or start the"
+            " first channel's applier here",
         )
 
 

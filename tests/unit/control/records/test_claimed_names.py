@@ -83,6 +83,22 @@ def test_the_first_renames_to_what_another_takes_at_that_moment(tmp_path: Path) 
     assert noted_names(first) == {"t.a": "us"}
 
 
+def test_no_channel_begins_beside_a_first_one_that_is_being_moved(tmp_path: Path) -> None:
+    first, _ = begun(tmp_path, "eu")
+    first.release()
+    _, others = begun(tmp_path, "us")
+    first.moving_to = "s3a://bucket/lake"
+    first.claim()
+    with pytest.raises(FencedError, match="being moved to"):
+        others.claim(["t.a"])
+    with pytest.raises(FencedError, match="being moved to"):
+        opened(config(tmp_path, "asia"))
+    assert opened(config(tmp_path, "us")).control.exists()
+    first.release()
+    others.claim(["t.a"])
+    assert opened(config(tmp_path, "asia")).name == "asia"
+
+
 def test_another_takes_what_the_first_has_held_back(tmp_path: Path) -> None:
     """Nothing of what is held back lands, and the target is given back all the same."""
     append = Before()
