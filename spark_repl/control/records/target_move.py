@@ -150,8 +150,8 @@ class _MovedChannel:
         if not claims & set(_mover_claims(self.control)):
             raise TargetError(
                 "the place to move to has a target already", file=self.copy,
-                hint="give another place; or remove it if it is from a move before the source"
-                " was applied to again",
+                hint="give another place; see in status --target whether an applier works there:"
+                " then that one is the target now, and this one is its former place",
             )  # fmt: skip
         return True
 
@@ -254,7 +254,11 @@ def _copy(
         for path in needless
         if not path.startswith(controls) and path != Layout(target).move_note
     )
-    missing = [name for name, size in sizes.items() if existing.get(name) != size]
+    missing = [
+        name
+        for name, size in sizes.items()  # a hint keeps its name and its size when it changes
+        if existing.get(name) != size or name.endswith("/_last_checkpoint")
+    ]
     missing.sort(key=lambda name: ("/_delta_log/" in name, name))
 
     def copy_file(name: str) -> None:
