@@ -92,7 +92,7 @@ _ELSEWHERE = [
     point
     for point in POINTS
     if point.startswith(("relay_", "quarantine_", "rows_"))
-    or point in ("replaced_removed", "planned_statement")
+    or point in ("replaced_removed", "planned_statement", "moving_file", "target_moved")
 ]
 
 

@@ -293,8 +293,8 @@ class RelayStream:
 
     def _apply(self, frame: DataFrame, number: int) -> int:
         """Apply a batch's transactions, and return their number."""
-        first, last = self._retries.run(lambda: self._places_of(frame, number))
         index = self._retries.run(self._applied.refresh)
+        first, last = self._retries.run(lambda: self._places_of(frame, number))
         records = index.slice(first, last)
         if last > first:
             if index.end < last and not index.damage:
@@ -323,8 +323,7 @@ class RelayStream:
         before = batch_end(self._checkpoint, number - 1) if number else self._begin
         if last is None or before is None:
             return extent(frame)
-        for place in (before, last):
-            place.check(self._applied.view.relay, self._applied.base)
+        last.check(self._applied.view.relay, self._applied.base)
         return before.position, last.position
 
     def _apply_up_to(self, last: int, records: Records) -> None:

@@ -33,6 +33,7 @@ from ...delta.log.log_state import LogSegment, LogState
 from ...delta.log.table_protocol import declaring, features_of
 from ...delta.store import storage
 from ...errors import TargetError
+from ...runtime.target_uri import is_remote
 from .row_formats import SCHEMA
 
 Action = dict[str, Any]
@@ -158,9 +159,10 @@ class ControlLog:
 
     def is_in_log(self) -> bool:
         """Return whether the log still has this version's commit. If a clean-up has removed it, a
-        commit after it is no part of the table. Raise OSError, and TargetError if another writer
-        has written over it."""
-        if (own_id := self.state.txn_id) is not None:
+        commit after it is no part of the table. Raise OSError, and on a disk TargetError if another
+        writer has written over it."""
+        own_id = self.state.txn_id
+        if own_id is not None and not is_remote(self.folder):  # a look by name costs less there
             return check_own(self.folder, self.version, own_id)
         return storage.is_file(commit_path(self.folder, self.version))
 
