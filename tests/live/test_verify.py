@@ -388,7 +388,8 @@ def test_a_change_by_hand_above_the_cut(
     assert f"t.a: another writer changed it in version {version + 1}" in said.err
     assert f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}" in said.err
     shown = status(following.config.target.path)
-    assert any(f"else in version {version + 1}" in one["what"] for one in shown["problems"])
+    problems = [problem["what"] for problem in shown["problems"]]
+    assert any(f"another writer in version {version + 1}" in problem for problem in problems)
     found = following.verify(repairs=True)
     assert found.repairs == {"t.a": f"another writer changed it in version {version + 1}"}
     put(folder, version + 2, [{"add": add}], operation="RESTORE")

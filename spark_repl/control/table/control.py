@@ -446,6 +446,7 @@ class Control(ControlRows):
         the row follows. ``number``: as for ``write``. Raise as ``check``, OSError, TargetError, and
         FencedError after a move or while its mover runs: the new place would lack the row."""
         for _ in range(_BESIDE_MOST):
+            self._looks.forget()  # ``check`` has to see what this call has written
             seen = self._open()
             owner = self.owner()
             if owner is not None and not owner[1].is_dead:
@@ -459,6 +460,7 @@ class Control(ControlRows):
                 with storage.named(self.path):
                     self._write_rows(seen, rows, RowsCommit())
                     if seen.is_in_log():
+                        self._looks.forget()
                         return
             except (ConcurrentChangeError, OSError):
                 if self._open().version == seen.version:
