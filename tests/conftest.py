@@ -1,13 +1,16 @@
-"""Fixtures of all tests: one Spark session for the whole run, and small logs."""
+"""Fixtures of all tests: one Spark session for the whole run, small logs, and an S3 server."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.support.s3_server import BUCKET, s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,3 +61,21 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
 def bank() -> Path:
     """The recorded log that ships with the demo, with the server's end state in ``expected``."""
     return _BANK
+
+
+@pytest.fixture(scope="module")
+def s3_environment() -> Iterator[dict[str, str]]:
+    """The environment in which everything finds an S3 server."""
+    with s3_server() as environment:
+        yield environment
+
+
+@pytest.fixture
+def s3_prefix(
+    s3_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> str:
+    """An empty prefix of the server's bucket, in the server's environment."""
+    for name, value in s3_environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
+    return f"s3a://{BUCKET}/{uuid.uuid4()}"

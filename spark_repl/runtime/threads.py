@@ -6,10 +6,14 @@ In a process of several channels, each line of the log names its thread's channe
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 OF_CHANNEL = "SPARK_REPL_LOG_CHANNEL"
 """environment variable with the channel, for a process that a channel starts"""
@@ -48,3 +52,12 @@ class Pool(ThreadPoolExecutor):
 
     def __init__(self, most: int, thread_name_prefix: str = "") -> None:
         super().__init__(most, thread_name_prefix, _CHANNEL.set, (channel_here(),))
+
+
+def map_at_once(function: Callable[[T], R], items: Sequence[T], most: int) -> list[R]:
+    """Return what ``function`` returns for each item, in order. Work on ``most`` items at once; a
+    single item needs no thread. Raise what ``function`` raises for the first item that fails."""
+    if len(items) < 2:
+        return [function(item) for item in items]
+    with Pool(min(most, len(items))) as pool:
+        return list(pool.map(function, items))

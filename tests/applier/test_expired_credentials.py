@@ -17,27 +17,18 @@ from spark_repl.errors import TargetError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.expiring_proxy import ExpiringProxy, expiring_proxy
 from tests.support.local_delta import CRASHES, cuts, rows, rows_at_cuts, run
-from tests.support.s3_server import BUCKET, s3_server
+from tests.support.s3_server import BUCKET
 
 A, B = Table("a"), Table("b")
 POINTS = ("planned", "before_put", "after_put", "after_commit", "before_cut", "after_cut")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[dict[str, str]]:
-    with s3_server() as environment:
-        yield environment
-
-
 @pytest.fixture
 def proxy(
-    server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    s3_environment: dict[str, str], s3_prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[ExpiringProxy]:
-    for name, value in server.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "proxy").mkdir()
-    with expiring_proxy(server["AWS_ENDPOINT_URL"], tmp_path / "proxy") as proxy:
+    with expiring_proxy(s3_environment["AWS_ENDPOINT_URL"], tmp_path / "proxy") as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         yield proxy
 

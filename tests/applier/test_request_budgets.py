@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, apply_without_stream
-from tests.support.s3_server import BUCKET, requested, s3_server
+from tests.support.s3_server import kind_of, requested
 
 TABLES = [Table(f"t{number}") for number in range(5)]
 KEYS = {"compact_files": 0}
@@ -19,18 +17,9 @@ ALLOWED_WRITES, START, START_TABLE = 4, 12, 4
 """of a group, beside two for each table; requests of a start, and more of them for each table"""
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[dict[str, str]]:
-    with s3_server() as environment:
-        yield environment
-
-
 @pytest.fixture
-def target(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    for name, value in server.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
-    return f"s3a://{BUCKET}/{uuid.uuid4()}/lake"
+def target(s3_prefix: str) -> str:
+    return f"{s3_prefix}/lake"
 
 
 @pytest.fixture
@@ -41,13 +30,6 @@ def log(tmp_path: Path) -> LogWriter:
         log.ddl(table.create)
     log.transaction(*(insert(table, (1, "a"), (2, "b")) for table in TABLES))
     return log
-
-
-def kind(request: str) -> str:
-    method, _, url = request.partition(" ")
-    if method == "GET" and "list-type" in url:
-        return "list"
-    return "delete" if "?delete" in url or method == "DELETE" else method.lower()
 
 
 def counted(log: LogWriter, target: str, *, updated: bool) -> Counter[str]:
@@ -62,7 +44,7 @@ def counted(log: LogWriter, target: str, *, updated: bool) -> Counter[str]:
         log.ddl("CREATE DATABASE u")  # the index ends with the last transaction but one
         with requested() as requests:
             apply_without_stream(replica)
-    return Counter(map(kind, requests))
+    return Counter(map(kind_of, requests))
 
 
 def test_a_group_of_inserts_costs_two_writes_a_table_and_no_list(

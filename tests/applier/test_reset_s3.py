@@ -4,8 +4,7 @@ and called again. Another channel's tables are not touched."""
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from spark_repl.runtime.target_uri import canonical
 from spark_repl.service.channel_run import is_new
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import at_cut, cuts, run
-from tests.support.s3_server import BUCKET, s3_server
 
 A, B = Table("a"), Table("b")
 X = [(1, "x")]
@@ -44,18 +42,9 @@ class KilledError(BaseException):
     """Nothing is cleaned up behind it."""
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[dict[str, str]]:
-    with s3_server() as environment:
-        yield environment
-
-
 @pytest.fixture
-def target(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    for name, value in server.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
-    return f"s3a://{BUCKET}/{uuid.uuid4()}/lake"
+def target(s3_prefix: str) -> str:
+    return f"{s3_prefix}/lake"
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ import json
 import os
 import re
 import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -32,7 +30,7 @@ from spark_repl.relay.archive import RelayArchive
 from tests.support.archived_log import archived, archiver, contents, received, write_source
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import cuts, last_shown, run
-from tests.support.s3_server import BUCKET, requested, s3_server, user_of
+from tests.support.s3_server import BUCKET, requested, user_of
 
 ROOT = Path(__file__).parents[2]
 POLICIES = ROOT / "conf" / "policies"
@@ -53,18 +51,9 @@ def actions(of: Any) -> list[str]:
     return [action for statement in of["Statement"] for action in statement["Action"]]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[dict[str, str]]:
-    with s3_server() as environment:
-        yield environment
-
-
 @pytest.fixture
-def target(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    for name, value in server.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
-    return f"s3a://{BUCKET}/{uuid.uuid4()}"
+def target(s3_prefix: str) -> str:
+    return s3_prefix
 
 
 def use_everything(log: LogWriter, target: str, folder: Path) -> None:

@@ -112,6 +112,14 @@ def recorded_entries(recording: str) -> Iterator[dict[str, str]]:
         yield entry
 
 
+def kind_of(request: str) -> str:
+    """Return the kind of a request of ``requested``, as the applier counts it."""
+    method, _, url = request.partition(" ")
+    if method == "POST":
+        return "delete" if "delete" in url else "put"
+    return "list" if method == "GET" and "list-type" in url else method.lower()
+
+
 def _serve() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MOTO_RECORDER_FILEPATH"] = os.path.join(folder, "requests")

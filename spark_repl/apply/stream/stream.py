@@ -47,6 +47,7 @@ _WAIT_MS = 10_000
 _LOOK_S = 1.0
 """seconds between two looks whether the applier has to stop"""
 _ALIVE_S = 600.0
+"""seconds between two questions that keep a session of Spark Connect alive"""
 _STOP_FILE = "stopping"
 _MAKING = threading.Lock()
 """Spark makes a source in a Python process of its own, which then makes the next source as well"""

@@ -24,7 +24,7 @@ from ...delta.log.log_state import newest_version
 from ...delta.store import storage
 from ...delta.store.storage import data_file, one_line, read
 from ...errors import TargetError
-from ...runtime.threads import Pool
+from ...runtime.threads import map_at_once
 from .control_log import HINT, ControlLog
 from .control_snapshot import ControlSnapshot, Row
 from .earlier_cuts import has_earlier
@@ -81,18 +81,21 @@ class ControlRows:
     def table_id(self) -> str:
         """Return the id that the control table has got when it was created; "" if there is none
         yet. Raise OSError, and TargetError if its log is damaged."""
-        with storage.named(self.path):
-            log = ControlLog.newest(self.path)
+        log = self._read_log()
         return str(log.state.metadata["id"]) if log is not None else ""
 
     def _open(self) -> ControlLog:
         """Return the newest version of the log. Raise OSError, and TargetError if there is no
         control table, or its log is damaged."""
-        with storage.named(self.path):
-            log = ControlLog.newest(self.path)
-        if log is None:
+        if (log := self._read_log()) is None:
             raise TargetError("the control table is gone", file=self.path, hint=HINT)
         return log
+
+    def _read_log(self) -> ControlLog | None:
+        """Return the newest version of the log; None if there is no control table. Raise OSError,
+        and TargetError if the log is damaged."""
+        with storage.named(self.path):
+            return ControlLog.newest(self.path)
 
     def rows(self, kind: str) -> list[Row]:
         """Return all rows of one kind, oldest first; none if there is no control table yet. Raise
@@ -113,7 +116,7 @@ class ControlRows:
             newer = rows_since(self.path, snapshot.version)
             if newer is not None and _is_sequel(snapshot, newer[1]):
                 snapshot = snapshot.with_newer(*newer)
-            elif (log := ControlLog.newest(self.path)) is not None:
+            elif (log := self._read_log()) is not None:
                 snapshot, self._log = self._snapshot_of(log), log
             else:
                 return ControlSnapshot()
@@ -135,11 +138,11 @@ class ControlRows:
                 self._looks.forget()
 
     def _newest_log(self) -> ControlLog | None:
-        """Return the newest version of the log; None if there is no table. Raise OSError, and
-        TargetError if the log is damaged."""
+        """Return as ``_read_log`` does, without reading the log again if ``snapshot`` has read the
+        newest version."""
         if self._log is not None and is_newest(self.path, self._log.version):
             return self._log
-        return ControlLog.newest(self.path)
+        return self._read_log()
 
     def _snapshot_of(self, log: ControlLog) -> ControlSnapshot:
         return ControlSnapshot.of(log.version, self._rows_of(log), KNOWN_FORMAT, self.path)
@@ -221,12 +224,7 @@ def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
 def rows_of(folder: str, paths: Sequence[str]) -> pa.Table:
     """Return the rows of data files of the control table. Raise OSError, and ArrowInvalid or
     ValueError for a file that is not Parquet."""
-    count = min(_AT_ONCE, len(paths))
-    if count < 2:
-        tables = [_read(folder, path) for path in paths]
-    else:
-        with Pool(count) as pool:
-            tables = list(pool.map(lambda path: _read(folder, path), paths))
+    tables = map_at_once(lambda path: _read(folder, path), paths, _AT_ONCE)
     return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ...runtime.private_files import make_private_folder, private_opener
-from ...runtime.threads import Pool
+from ...runtime.threads import map_at_once
 from ..files.deletion_vector import path_of
 from ..store.storage import data_file
 from .checkpoint_schedule import is_newest, last
@@ -214,11 +214,8 @@ def _folders(paths: Iterable[str], folder: str) -> set[str]:
 def _sync_files(paths: Iterable[str]) -> None:
     each = list(set(paths))
     count = min(_AT_ONCE, len(each))
-    if count < 2:  # so most lists are, of thousands of tables: no threads for them
-        _sync_some(each)
-        return
-    with Pool(count) as pool:
-        list(pool.map(_sync_some, (each[number::count] for number in range(count))))
+    # Most lists, of thousands of tables, have one file: no threads for them.
+    map_at_once(_sync_some, [each[number::count] for number in range(count)], count)
 
 
 def _sync_some(paths: Iterable[str]) -> None:

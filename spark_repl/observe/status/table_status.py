@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...delta.log.log_replay import Action, read_commit
 from ...errors import TargetError
 from ...position import RelayPosition
-from ...runtime.threads import Pool
+from ...runtime.threads import map_at_once
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut, TableVersion
@@ -34,8 +34,8 @@ def table_positions(layout: Layout, last: Cut, channel: str) -> dict[str, dict[s
     def position(table: TableVersion) -> dict[str, Any]:
         return _position(layout.table(table.path), table, last, app)
 
-    with Pool(_AT_ONCE) as pool:
-        return dict(zip(last.tables, pool.map(position, last.tables.values()), strict=True))
+    positions = map_at_once(position, list(last.tables.values()), _AT_ONCE)
+    return dict(zip(last.tables, positions, strict=True))
 
 
 def _position(folder: str, table: TableVersion, last: Cut, app: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ...config.renaming import SHARD, is_shared
 from ...control.records.copies import standing
 from ...control.records.table_paths import MADE_BY_ROWS, announced_after
 from ...errors import BEGIN_AGAIN, SettingError, TargetError
-from ...runtime.threads import Pool
+from ...runtime.threads import map_at_once
 from ..shared.shard_tables import check_policy, check_put_back
 from .logged_shape import check_columns
 from .table_commits import gone_table, overwritten_table
@@ -83,8 +83,8 @@ class Discovery:
         at_cuts = {self.own(name): version for name, version in cut.tables.items()} if cut else {}
         folder_of = self.layout.table
         folders = sorted({*map(folder_of, paths.values())})
-        with Pool(_READ_AT_ONCE) as pool:
-            snapshots = dict(zip(folders, pool.map(self.delta.snapshot, folders), strict=True))
+        read = map_at_once(self.delta.snapshot, folders, _READ_AT_ONCE)
+        snapshots = dict(zip(folders, read, strict=True))
         since = first_versions | {
             folder_of(table.path): table.version for table in at_cuts.values()
         }

@@ -33,7 +33,7 @@ from ...errors import (
     about_table,
 )
 from ...runtime.target_uri import is_remote
-from ...runtime.threads import Pool
+from ...runtime.threads import map_at_once
 from ...runtime.wall_clock import SteadyTime
 from ..files.write_task import PlannedFiles
 from ..shared.shared_commits import check_shared_commit, columns_in, leaves_shards
@@ -103,12 +103,11 @@ class TableCommits:
     def refresh_all(self, tables: Sequence[Table]) -> None:
         """Refresh tables as ``refresh`` does each. On an object store look for newer commits at
         once, since each look takes two requests."""
-        if len(tables) < 2 or not is_remote(tables[0].folder):
+        if not (tables and is_remote(tables[0].folder)):
             for table in tables:
                 self.refresh(table)
             return
-        with Pool(min(_AT_ONCE, len(tables))) as pool:
-            newest = list(pool.map(self._is_newest, tables))
+        newest = map_at_once(self._is_newest, tables, _AT_ONCE)
         for table, is_newest in zip(tables, newest, strict=True):
             if not is_newest:
                 self._read_newer(table)

@@ -25,7 +25,7 @@ from spark_repl.errors import TargetError
 from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store import Tag
 from spark_repl.runtime.store_requests import request_counts
-from tests.support.s3_server import requested
+from tests.support.s3_server import kind_of, requested
 from tests.support.store_proxy import (
     DROPPED_ANSWER,
     DROPPED_REQUEST,
@@ -464,11 +464,4 @@ def test_requests_are_counted_by_kind_as_the_server_counts_them(server, place):
         storage.remove(f"{place}/a")
         storage.remove_folder(place)
     counted = Counter(request_counts()) - before
-    assert counted == Counter(_kind(request) for request in asked)
-
-
-def _kind(request: str) -> str:
-    method, _, url = request.partition(" ")
-    if method == "POST":
-        return "delete" if "delete" in url else "put"
-    return "list" if method == "GET" and "list-type" in url else method.lower()
+    assert counted == Counter(map(kind_of, asked))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,11 +41,9 @@ from spark_repl.write.files.key_index import KeyIndex
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, rows, run
 from tests.support.s3_server import (
-    BUCKET,
     check_credentials,
     make_folder_object,
     requested,
-    s3_server,
 )
 from tests.support.store_checks import check_fences, check_history
 from tests.support.v2_checkpoint import write_v2
@@ -57,19 +53,10 @@ from tests.unit.delta.log.test_log_state import add
 ROWS = pa.table({"id": pa.array([5, 3, 9], pa.int64()), "name": ["a", None, "c"]})
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[dict[str, str]]:
-    with s3_server() as environment:
-        yield environment
-
-
 @pytest.fixture
-def target(server, monkeypatch, tmp_path) -> str:
+def target(s3_prefix) -> str:
     """An empty place in the bucket; what is to lie here lies below ``tmp_path``."""
-    for name, value in server.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
-    return f"s3a://{BUCKET}/{uuid.uuid4()}/lake"
+    return f"{s3_prefix}/lake"
 
 
 @pytest.mark.parametrize(
@@ -115,9 +102,9 @@ def test_a_target_on_s3_keeps_its_working_state_on_disk(target, tmp_path):
     assert given.control == f"{given.target}/_repl/control" and given.xa_here == given.xa
 
 
-def test_spark_is_told_where(target, server, monkeypatch):
+def test_spark_is_told_where(target, s3_environment, monkeypatch):
     found = spark_settings()
-    assert found["spark.hadoop.fs.s3a.endpoint"] == server["AWS_ENDPOINT_URL"]
+    assert found["spark.hadoop.fs.s3a.endpoint"] == s3_environment["AWS_ENDPOINT_URL"]
     assert found["spark.hadoop.fs.s3a.path.style.access"] == "true"
     assert "secret" not in "".join(found.values())  # settings are shown in logs and in the UI
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://other")
@@ -180,20 +167,20 @@ def test_two_channels_share_a_target_on_s3(target, tmp_path):
     assert rows(target, Table("a")) == [(1, logs[0].source)]
 
 
-def test_bucket_and_credentials_are_named(target, server):
+def test_bucket_and_credentials_are_named(target, s3_environment):
     with pytest.raises(TargetError, match="there is no bucket nowhere") as found:
         Control(Layout("s3://nowhere/lake").control).claim()
     assert "target.path" in found.value.hint
     with pytest.raises(TargetError, match="there is no bucket nowhere"):
         Control.existing("s3://nowhere/lake")
-    check_credentials(server["AWS_ENDPOINT_URL"], wanted=True)
+    check_credentials(s3_environment["AWS_ENDPOINT_URL"], wanted=True)
     try:
         for ask in (Control(Layout(target).control).claim, lambda: Control.existing(target)):
             with pytest.raises(TargetError, match="refuses") as found:
                 ask()
             assert "AWS_ACCESS_KEY_ID" in found.value.hint
     finally:
-        check_credentials(server["AWS_ENDPOINT_URL"], wanted=False)
+        check_credentials(s3_environment["AWS_ENDPOINT_URL"], wanted=False)
 
 
 def test_a_store_that_does_not_answer_is_asked_again(target, monkeypatch):
