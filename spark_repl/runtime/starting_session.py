@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ..errors import SparkReplError, Stopped
+from .java import jvm_end
 from .retry import first_line
 from .threads import thread
 
@@ -87,9 +88,10 @@ def is_built(session: Session) -> bool:
 
 
 def built(session: Session, is_stopping: Callable[[], bool] = lambda: False) -> SparkSession:
-    """Return the session when it is built. Raise SparkReplError if it can't be built: no retry
-    changes that, whatever the reason. If ``is_stopping`` returns True before, raise Stopped. End
-    the start first if the process ends, so that no other thread waits for the session."""
+    """Return the session when it is built. Raise JvmEndedError if the JVM was killed while it
+    started, else SparkReplError if the session can't be built: no retry changes that, whatever the
+    reason. If ``is_stopping`` returns True before, raise Stopped. End the start first if the
+    process ends, so that no other thread waits for the session."""
     if not isinstance(session, Future):
         return session
     while not session.done():
@@ -105,4 +107,6 @@ def built(session: Session, is_stopping: Callable[[], bool] = lambda: False) -> 
             raise Stopped from error
         if isinstance(error, SparkReplError):
             raise
+        if ended := jvm_end(error):
+            raise ended from error
         raise SparkReplError(f"Spark does not start: {first_line(error)}") from error

@@ -79,7 +79,8 @@ def test_jvm_is_killed_behind_the_rewrite(spark: SparkSession, log: LogWriter, t
         assert kill_behind_a_rewrite(applier.pid, target / "t" / "a" / "_delta_log", 120)
         assert applier.wait(120) == 1
         said = (tmp_path / "out.txt").read_text("utf-8")
-        assert "Error: Spark's JVM has ended" in said
+        # The JVM may still be starting: small groups are folded without it.
+        assert "Error: Spark's JVM has ended" in said or "Error: Spark does not start" in said
         assert "in vain" not in said
         assert "put off" not in said, "a JVM that is gone puts nothing off"
     finally:

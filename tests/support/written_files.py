@@ -16,7 +16,7 @@ _KNOWN = {
 }  # fmt: skip
 _PARTS = re.compile(rf"(\*|\bT\b|\bS\b|\[0-9\]|{re.escape(_PARTITION)})")
 _OF_A_CHANNEL = re.compile(r"_repl/channels/[^/]+/")
-_THE_TARGETS_OWN = re.compile("_repl/(control|xa|quarantine)/")
+_THE_TARGETS_OWN = re.compile(r"_repl/((control|xa|quarantine|staging)/|(lease|move)\.json)")
 
 
 def patterns(section: str) -> dict[str, re.Pattern[str]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from spark_repl.errors import SparkReplError, Stopped
+from spark_repl.errors import JvmEndedError, SparkReplError, Stopped
 from spark_repl.runtime.starting_session import built, is_built, starting
 
 
@@ -55,6 +59,19 @@ def test_error_of_the_start_is_named_unless_it_was_given_up() -> None:
     ):
         built(session)
     assert start.calls == 0
+
+
+def test_jvm_that_was_killed_while_it_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        address, number = port.getsockname()
+    parameters = SimpleNamespace(address=address, port=number)
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(gateway_parameters=parameters))
+
+    def build() -> SparkSession:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+
+    with starting(build) as session, pytest.raises(JvmEndedError, match="Spark's JVM has ended"):
+        built(session)
 
 
 def test_stop_of_the_applier_alone_leaves_the_start() -> None:
