@@ -12,7 +12,7 @@ from ..service.channel_run import ChannelRun
 from ..service.channel_runs import ChannelRuns
 from ..service.command_process import at_signals, write_refusal
 from ..service.receiving import receive as receive_log
-from ..service.shared_jvm import SharedJvm
+from ..service.shared_spark import SharedSpark
 from ..service.snapshot_run import snapshot as copy_alone
 from ..service.worker_daemon import block_imports
 from .configuration import checked, configuration, loaded, read_as
@@ -101,7 +101,7 @@ def _run_several(files: list[str], options: argparse.Namespace) -> int:
         return checked(file).override({"observe.log_format": first.observe.log_format})
 
     configs = {files[0]: first, **{file: read(file) for file in files[1:]}}
-    shared = SharedJvm([*configs.values()], options.master)
+    shared = SharedSpark([*configs.values()], options.master)
 
     def begin(config: Config, file: str, take_over: bool) -> ChannelRun:
         take_over = take_over and options.take_over

@@ -25,7 +25,7 @@ Session = SparkSession | Future[SparkSession]
 """a session, or one that is still being built"""
 
 
-def end_own_jvm() -> None:
+def end_launched_spark() -> None:
     """Kill the JVM that this process has launched. Do nothing before it runs, or if another program
     has launched it (spark-submit)."""
     process = getattr(SparkContext._gateway, "proc", None)
@@ -35,15 +35,15 @@ def end_own_jvm() -> None:
 
 class StartingSession(Future[SparkSession]):
     """A session that a thread builds. ``may_end`` returns whether the process ends, so that nobody
-    needs the session; ``end_jvm`` then ends the start: Spark tries for a minute or more to reach a
-    master that does not answer."""
+    needs the session; ``end_spark`` then ends the start: Spark tries for a minute or more to reach
+    a master that does not answer."""
 
     def __init__(
         self, build: Callable[[], SparkSession], may_end: Callable[[], bool],
-        end_jvm: Callable[[], None],
+        end_spark: Callable[[], None],
     ) -> None:  # fmt: skip
         super().__init__()
-        self._build, self.may_end, self._end_jvm, self.given_up = build, may_end, end_jvm, False
+        self._build, self.may_end, self._end_spark, self.given_up = build, may_end, end_spark, False
         self._thread = thread(self._run, "spark")
         self._thread.start()
 
@@ -57,7 +57,7 @@ class StartingSession(Future[SparkSession]):
         """End the start. The session is built, or has an error, when this returns."""
         self.given_up = True
         while not self.done():
-            self._end_jvm()  # again, because it may not run yet
+            self._end_spark()  # again, because it may not run yet
             wait([self], _END_LOOK_S)
 
     def join(self) -> None:
@@ -68,11 +68,11 @@ class StartingSession(Future[SparkSession]):
 def starting(
     build: Callable[[], SparkSession],
     may_end: Callable[[], bool] = lambda: True,
-    end_jvm: Callable[[], None] = end_own_jvm,
+    end_spark: Callable[[], None] = end_launched_spark,
 ) -> Iterator[StartingSession]:
     """Build a session on a thread. At the end wait for the thread, because a process must not end
     while its JVM starts. End the start first after Ctrl-C."""
-    session = StartingSession(build, may_end, end_jvm)
+    session = StartingSession(build, may_end, end_spark)
     try:
         yield session
     except KeyboardInterrupt:

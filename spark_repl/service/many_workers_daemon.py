@@ -1,6 +1,6 @@
 """``worker_daemon`` for many workers: it also loads compiled kernels before the fork.
 
-Spark starts it by its name (``shared_jvm``).
+Spark starts it by its name (``shared_spark``).
 """
 
 from __future__ import annotations

@@ -32,6 +32,8 @@ FORBIDDEN_TEXT = re.compile(
     ),
     re.IGNORECASE,
 )
+JAVA_INTERNALS = re.compile("_jvm|_jsparkSession|_jsc")
+"""attributes of pyspark that hold objects in Java"""
 
 
 def within(name: str, part: str) -> bool:
@@ -161,6 +163,16 @@ def test_only_the_ends_configure_logging() -> None:
         called = {n.attr for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute)}
         if called & {"basicConfig", "dictConfig", "addHandler"} and not within(name, "cli"):
             wrong.append(name)
+    assert not wrong
+
+
+def test_only_the_session_calls_spark_in_java() -> None:
+    """Another module would depend on the internals of one release of Spark, or of one session."""
+    wrong = []
+    for name, path in modules().items():
+        names = JAVA_INTERNALS.findall(path.read_text())
+        if names and not name.startswith("runtime.spark_session"):
+            wrong.append(f"{name}: {names}")
     assert not wrong
 
 

@@ -17,7 +17,7 @@ from spark_repl.runtime.starting_session import built, is_built, starting
 
 
 class Start:
-    """A build that ends only with its JVM, which runs after ``end_jvm`` was called twice."""
+    """A build that ends only with its JVM, which runs after ``end_spark`` was called twice."""
 
     def __init__(self) -> None:
         self.calls, self.ended = 0, threading.Event()
@@ -26,7 +26,7 @@ class Start:
         self.ended.wait(60)
         raise OSError("Answer from Java side is empty")
 
-    def end_jvm(self) -> None:
+    def end_spark(self) -> None:
         self.calls += 1
         if self.calls == 3:
             self.ended.set()
@@ -34,7 +34,7 @@ class Start:
 
 def test_stop_ends_the_start_for_all_that_wait() -> None:
     start = Start()
-    with starting(start.build, end_jvm=start.end_jvm) as session, ThreadPoolExecutor() as pool:
+    with starting(start.build, end_spark=start.end_spark) as session, ThreadPoolExecutor() as pool:
         others = [pool.submit(built, session) for _ in range(2)]
         with pytest.raises(Stopped):
             built(session, lambda: True)
@@ -45,7 +45,7 @@ def test_stop_ends_the_start_for_all_that_wait() -> None:
 
 def test_ctrl_c_ends_the_start() -> None:
     start = Start()
-    with pytest.raises(KeyboardInterrupt), starting(start.build, end_jvm=start.end_jvm):
+    with pytest.raises(KeyboardInterrupt), starting(start.build, end_spark=start.end_spark):
         raise KeyboardInterrupt
     assert start.calls == 3
 
@@ -54,7 +54,7 @@ def test_error_of_the_start_is_named_unless_it_was_given_up() -> None:
     start = Start()
     start.ended.set()
     with (
-        starting(start.build, end_jvm=start.end_jvm) as session,
+        starting(start.build, end_spark=start.end_spark) as session,
         pytest.raises(SparkReplError, match="Spark does not start: Answer from Java"),
     ):
         built(session)
@@ -77,7 +77,7 @@ def test_jvm_that_was_killed_while_it_started_is_named(monkeypatch: pytest.Monke
 def test_stop_of_the_applier_alone_leaves_the_start() -> None:
     """After an error of the receiver, ``run`` still applies what was received."""
     start = Start()
-    with starting(start.build, lambda: False, start.end_jvm) as session:
+    with starting(start.build, lambda: False, start.end_spark) as session:
         with pytest.raises(Stopped):
             built(session, lambda: True)
         assert start.calls == 0 and not is_built(session)

@@ -11,7 +11,7 @@ import pytest
 from spark_repl.binlog.kernels import jit
 from spark_repl.config import Config
 from spark_repl.decode.key_hash import hash_binary
-from spark_repl.service.shared_jvm import SharedJvm
+from spark_repl.service.shared_spark import SharedSpark
 
 SCRIPT = """
 import os, sys
@@ -55,6 +55,6 @@ def test_many_workers_have_kernels_in_common(
     channels: int, master: str | None, loads: bool
 ) -> None:
     config = Config().override({"target.path": "lake", "apply.workers": 2})
-    shared = SharedJvm([config] * channels, master)
+    shared = SharedSpark([config] * channels, master)
     for name in ("daemon.module", "factory.idleWorkerMaxPoolSize"):
         assert (f"spark.python.{name}" in shared._settings) == loads

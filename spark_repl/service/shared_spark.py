@@ -1,4 +1,4 @@
-"""SharedJvm: one JVM for several channels, each with a session and a share of the slots."""
+"""SharedSpark: one JVM for several channels, each with a session and a share of the slots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IDLE = 2
 _DAEMON = "spark_repl.service.many_workers_daemon"
 
 
-class SharedJvm:
+class SharedSpark:
     """Spark with one slot per worker of all channels, in a fair scheduler with a pool per channel.
 
     A channel whose tasks wait for its source does not take the slots of others. Raise ConfigError

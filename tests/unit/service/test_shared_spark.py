@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_repl.config import Config
-from spark_repl.service.shared_jvm import SharedJvm
+from spark_repl.service.shared_spark import SharedSpark
 
 
 def config(target: str, workers: int) -> Config:
@@ -12,5 +12,5 @@ def config(target: str, workers: int) -> Config:
 
 def test_the_jvm_has_slots_for_all_channels() -> None:
     local, remote = config("/lake", 2), config("s3://bucket/lake", 3)
-    assert SharedJvm([local, remote], None)._master == "local[5]"
-    assert SharedJvm([local], "yarn")._master == "yarn"
+    assert SharedSpark([local, remote], None)._master == "local[5]"
+    assert SharedSpark([local], "yarn")._master == "yarn"
