@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError, SetupError, SourceError
+from ..observe.progress import print_progress
 from ..receiver.receiver import Receiver
 from ..relay.index import build_index
 from ..relay.log import open_log
 from ..relay.published_end import read_end
 from ..runtime.spark_session import build_session
 from ..runtime.store_requests import request_counts
-from ..service.channel_run import announce
 from ..service.supervisor import Supervisor, wait_for_log
 from ..source.account import password_of
 from ..source.connection import connect, present_gtids
@@ -221,7 +221,7 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
 
     with Supervisor(config, config_file) as receiver:
         spark = build_session(master=f"local[{config.apply.workers}]", delta=False)
-        wait_for_log(config, receiver, threading.Event(), partial(announce, config))
+        wait_for_log(config, receiver, threading.Event(), partial(print_progress, config))
         with Replica(spark, config, on_group) as replica:
             begin, requests = time.time() + _WARM_UP_S, request_counts()
             threading.Timer(_WARM_UP_S + seconds, replica.stop).start()

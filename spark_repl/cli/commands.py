@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn, TypedDict, Unpack
 
 from ..config import Apply
@@ -50,17 +52,41 @@ _HELP = {name: text for group in GROUPS.values() for name, text in group.items()
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that names the nearest command for an unknown one."""
+    """A parser that names the nearest command or option for an unknown one."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does. Exit with code 2 for an option that this command lacks."""
+        words = sys.argv[1:] if args is None else args
+        if self._subparsers is not None:  # the command's own parser checks what follows it
+            words = takewhile(lambda word: word.startswith("-"), words)
+        self._check_options(words)
+        return super().parse_known_args(args, namespace)
+
+    def _check_options(self, words: Iterable[str]) -> None:
+        """Look for unknown options first: argparse would report only what is missing instead."""
+        for word in words:
+            if word == "--":
+                return
+            name = word.partition("=")[0]
+            if not name.startswith("--") or " " in name:
+                continue  # a value, as argparse sees it
+            options = self._option_string_actions
+            if not any(option.startswith(name) for option in options):
+                self.error(f"there is no option {name} here" + _nearest(name, options))
 
     def error(self, message: str) -> NoReturn:
         if unknown := _UNKNOWN.fullmatch(message):
             names = [name.strip("'") for name in unknown[2].split(", ")]
-            message = f"there is no {unknown[1]!r} here"
-            if near := difflib.get_close_matches(unknown[1], names, 1):
-                message += f": do you mean {near[0]}?"
-            else:
-                message += f"; there are {', '.join(names)}"
+            message = f"there is no {unknown[1]!r} here" + _nearest(unknown[1], names)
         super().error(message)
+
+
+def _nearest(word: str, names: Iterable[str]) -> str:
+    """Return the end of a message about an unknown word: the nearest name, or all names."""
+    names = [*names]
+    if near := difflib.get_close_matches(word, names, 1):
+        return f": do you mean {near[0]}?"
+    return f"; there are {', '.join(names)}"
 
 
 class Commands:

@@ -11,6 +11,7 @@ import argparse
 import getpass
 import os
 import random
+import shlex
 import sys
 import tomllib
 import uuid
@@ -112,10 +113,21 @@ def init(options: argparse.Namespace) -> int:
         fields |= {"files": files if options.json else " ".join(files)}
     emit(fields, options.json)
     if not options.json:
-        say = "correct the errors, then: " if errors else "now: "
-        run = f"spark-repl run --config {options.config}"
-        print(say + (f"see docs/run-on/{answers.place}.md" if files else run), file=sys.stderr)
+        say = "correct the errors, then:" if errors else "now:"
+        start = [f"see docs/run-on/{answers.place}.md"] if files else start_commands(
+            options.config, config)  # fmt: skip
+        print(say, *start, sep="\n  ", file=sys.stderr)
     return 1 if errors else 0
+
+
+def start_commands(file: str, config: Config) -> list[str]:
+    """Return the commands of a shell that start ``run``. The first one reads the password into its
+    variable, if the variable is not set here."""
+    run = f"spark-repl run --config {shlex.quote(file)}"
+    name = config.source.password_env
+    if not name or name in os.environ:
+        return [run]
+    return [f"read -rs {name} && export {name}  # type the password of {config.source.user}", run]
 
 
 def _check_absent(options: argparse.Namespace, files: list[str]) -> None:

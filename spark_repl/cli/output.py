@@ -24,13 +24,40 @@ def emit(fields: Any, as_json: bool) -> None:
 
 
 def print_result(result: Result, as_json: bool) -> None:
-    """Print a run's result; as lines only what has a value."""
-    fields = _fields(result)
-    if not as_json:
-        fields = {name: value for name, value in fields.items() if value not in (None, [], {})}
-    emit(fields, as_json)
+    """Print a run's result; as lines only what a user asks after it has ended."""
+    emit(_fields(result) if as_json else _lines(result), as_json)
     if result.tail and not as_json:
         print(f"Not applied: {result.tail}", file=sys.stderr)
+
+
+def _lines(result: Result) -> dict[str, str]:
+    """Return what was applied, in which time, and up to where; ``notes``: what is unusual."""
+    counters = result.counters
+    applied = [_counted(counters.transactions, "transaction"),
+               _counted(counters.row_changes, "row change")]  # fmt: skip
+    if counters.statements:
+        applied.append(_counted(counters.statements, "statement"))
+    unusual = {
+        "transactions that some table had already": counters.already,
+        "skipped transactions": counters.skipped,
+        "retries": counters.retries + counters.task_retries,
+        "zero dates": counters.zero_dates,
+        "values with bytes without a character": counters.text_errors,
+    }
+    notes = [f"{name}: {number:,}" for name, number in unusual.items() if number]
+    lines = {
+        "applied": ", ".join(applied),
+        "seconds": f"{result.seconds:,.1f}",
+        "relay_position": result.relay_position,
+        "gtid_executed": result.gtid_executed,
+        "notes": "; ".join(notes + counters.warnings),
+    }
+    return {name: text for name, text in lines.items() if text}
+
+
+def _counted(number: int, noun: str) -> str:
+    """Return the number with the noun, in its plural if need be: "1,347 transactions"."""
+    return f"{number:,} {noun}" + ("s" if number != 1 else "")
 
 
 def print_results(results: Mapping[str, Result], as_json: bool) -> None:

@@ -130,6 +130,7 @@ def snapshot(options: argparse.Namespace) -> int:
     fields = {
         "tables": copied.tables,
         "rows": copied.rows,
+        **({} if copied.bytes is None else {"bytes": copied.bytes}),
         "seconds": round(copied.seconds, 3),
         "rows_per_s": copied.rows_per_s,
         "start": str(copied.start),

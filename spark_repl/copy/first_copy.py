@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import SparkSession
+from rich.filesize import decimal
 
 from ..config.renaming import SHARD
 from ..control.records.channels import layout_of
@@ -70,13 +71,25 @@ Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
 @dataclass(frozen=True)
 class CopyResult:
     """Counts of a finished copy: ``seconds`` of this run, the log's ``start``, and ``until``, the
-    GTID set that the source had executed at its end."""
+    GTID set that the source had executed at its end. ``bytes``: of the files that this run wrote;
+    None if another process made the copy."""
 
     tables: int
     rows: int
     seconds: float
     start: GtidSet
     until: GtidSet
+    bytes: int | None = None
+
+    @property
+    def summary(self) -> str:
+        """Tables, rows, bytes, seconds and rows a second as one line."""
+        plural = "" if self.tables == 1 else "s"
+        size = "" if self.bytes is None else f", {decimal(self.bytes)} of files"
+        return (
+            f"{self.tables:,} table{plural}, {self.rows:,} rows{size} in {self.seconds:,.1f} s:"
+            f" {self.rows_per_s:,} rows/s"
+        )
 
     @property
     def rows_per_s(self) -> int:
@@ -116,7 +129,8 @@ class FirstCopy:
         self._filters = ReplicationFilters.of(config)
         self.tracking = Tracking(self.layout, self.control, self._delta, options)
         self._commits = self.tracking.commits
-        self.rows, self._expected, self._counting = 0, 0, threading.Lock()
+        self.rows, self._bytes, self._expected = 0, 0, 0
+        self._counting = threading.Lock()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
         """Copy the planned tables; a second run goes on after the last committed chunk. Raise
@@ -125,7 +139,7 @@ class FirstCopy:
         planned = last_copy(self.control)
         assert planned is not None
         if planned.until is not None:
-            return CopyResult(len(planned.bounds), 0, 0.0, planned.start, planned.until)
+            return CopyResult(len(planned.bounds), 0, 0.0, planned.start, planned.until, 0)
         if not self._owned:
             self.control.claim(take_over=take_over)
         try:
@@ -135,7 +149,9 @@ class FirstCopy:
                 self.control.release()
         assert copied.until is not None
         seconds = time.perf_counter() - began
-        return CopyResult(len(copied.bounds), self.rows, seconds, copied.start, copied.until)
+        return CopyResult(
+            len(copied.bounds), self.rows, seconds, copied.start, copied.until, self._bytes
+        )
 
     def _tables(self, copy: Copy) -> Copy:
         tables = self._planned(list(copy.bounds))
@@ -370,4 +386,5 @@ class FirstCopy:
             )  # fmt: skip
         with self._counting:
             self.rows += sum(part.rows for part in copied)
+            self._bytes += sum(add["size"] for part in copied for add in part.adds)
             self._report(self.rows, max(self._expected, self.rows))

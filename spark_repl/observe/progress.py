@@ -1,27 +1,59 @@
-"""Progress bars of long work: transactions, changes a second, what is left, both positions."""
+"""Progress of long work: bars on a terminal, and lines without one."""
 
 from __future__ import annotations
 
+import logging
+import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from ..config import Config
 from ..position import RelayPosition
+from ..runtime.threads import channel_here
 
 if TYPE_CHECKING:
     from ..apply.start.replica import Replica
-    from ..config import Config
     from .reports.applier_status import Counters
 
 
-class CopyProgress:
-    """Bar of the first copy: rows, rows a second, time left. Prints nothing unless ``shown``."""
+logger = logging.getLogger(__name__)
 
-    def __init__(self, config: Config, *, shown: bool = True) -> None:
+_LINE_S = 30.0
+"""seconds from one line about the first copy to the next, where there is no bar"""
+
+
+def print_progress(config: Config, text: str) -> None:
+    """Print one line to standard error, or log it at level INFO if the log is JSON.
+
+    The channel's name comes first if the channel is not the default one, or if the process runs
+    several channels.
+    """
+    here, as_json = channel_here(), config.observe.log_format == "json"
+    if config.channel != Config().channel or here:
+        text = text if here and as_json else f"{config.channel}: {text}"
+    if as_json:
+        logger.info("%s", text)
+    else:
+        print(text, file=sys.stderr, flush=True)
+
+
+class CopyProgress:
+    """Progress of the first copy: rows, rows a second, time left.
+
+    A bar on a terminal, if ``shown``; without one a line every 30 seconds in which rows were
+    committed.
+    """
+
+    def __init__(
+        self, config: Config, *, shown: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         console = Console(stderr=True)
+        self._config, self._clock = config, clock
         self._bar = Bar(
             TextColumn("copying"),
             BarColumn(),
@@ -31,7 +63,7 @@ class CopyProgress:
             disable=not (shown and console.is_terminal and config.observe.log_format != "json"),
         )
         self._task: Any = self._bar.add_task("copying", total=None, text="starting")
-        self._began = time.perf_counter()
+        self._began = self._printed = clock()
 
     def __enter__(self) -> CopyProgress:
         self._bar.start()
@@ -42,9 +74,13 @@ class CopyProgress:
 
     def update(self, rows: int, expected: int) -> None:
         """Show how many rows are copied of those expected."""
-        seconds = max(1e-3, time.perf_counter() - self._began)
+        now = self._clock()
+        seconds = max(1e-3, now - self._began)
         text = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
         self._bar.update(self._task, completed=rows, total=expected, text=text)
+        if self._bar.disable and now - self._printed >= _LINE_S:
+            self._printed = now
+            print_progress(self._config, f"copying: {text}")
 
 
 class Progress:

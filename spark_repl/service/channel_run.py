@@ -7,7 +7,6 @@ was received. After the applier's death the receiver sees that its parent is gon
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -18,13 +17,13 @@ from ..config import Config, load
 from ..control.records.channels import check_unowned, control_of
 from ..control.records.copies import last_copy, logged_while_copied, standing
 from ..errors import ConfigError, FencedError, PurgedError, SparkReplError, Stopped
+from ..observe.progress import print_progress
 from ..observe.reports.run_report import report_of
 from ..observe.web.endpoint import check_free
 from ..receiver.identity import create_identity
 from ..receiver.purge import clear
 from ..receiver.report import has_received
 from ..runtime.starting_session import built, starting
-from ..runtime.threads import channel_here
 from .applied_purge import watch
 from .archived_relay import forget_archived
 from .command_process import Start, start
@@ -149,7 +148,7 @@ class ChannelRun:
             first = True
 
     def _begins(self, what: str) -> None:
-        announce(self.config, what)
+        print_progress(self.config, what)
         self._report.begins(what)
 
     def _follow(self, *, first: bool) -> Result | None:
@@ -179,19 +178,21 @@ class ChannelRun:
         try:
             with copy_page(self.config) as page:
                 self._announce_page(page)
-                copy_tables(
+                copied = copy_tables(
                     spark, self.config, take_over=self._take_over, stop=self._stop,
                     lenient=lenient, bar=self._bar, on_rows=self._report.copies,
                 )  # fmt: skip
         except Stopped:
-            announce(self.config, "the first copy is stopped: the next start goes on with it")
+            print_progress(self.config, "the first copy is stopped: the next start goes on with it")
             return False
+        if copied.seconds:  # it was not done before
+            print_progress(self.config, f"copied {copied.summary}")
         return True
 
     def _announce_page(self, address: str) -> None:
         """Print the page's address, once for the first copy and the applier."""
         if address and address != self._page:
-            announce(self.config, f"the page: {address}")
+            print_progress(self.config, f"the page: {address}")
         self._page = address
 
     def _apply(self, spark: Session, receiver: Supervisor) -> Result:
@@ -255,18 +256,3 @@ def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event
     while receiver.error is None and not has_received(config.relay.path, wanted):
         if stop.wait(_POLL_S):
             return
-
-
-def announce(config: Config, text: str) -> None:
-    """Print one line to standard error, or log it at level INFO if the log is JSON.
-
-    The channel's name comes first if the channel is not the default one, or if the process runs
-    several channels.
-    """
-    here, as_json = channel_here(), config.observe.log_format == "json"
-    if config.channel != Config().channel or here:
-        text = text if here and as_json else f"{config.channel}: {text}"
-    if as_json:
-        logger.info("%s", text)
-    else:
-        print(text, file=sys.stderr, flush=True)

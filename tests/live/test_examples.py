@@ -80,5 +80,6 @@ def test_a_live_server_is_followed(
         "copying the tables",
     ]
     assert [line for line in run.said if line in begun] == begun
+    assert any(line.startswith("copied 1 table, 0 rows, ") for line in run.said)
     page = [line for line in run.said if "page: " in line]  # another's tests may have the port
     assert len(page) == 1 and "127.0.0.1:8470" in page[0]

@@ -46,7 +46,7 @@ def test_the_jobs_copy_and_follow_a_server(
     out, err = copy.process.communicate(timeout=300)
     assert copy.process.returncode == 0, (out + err).decode()[-3000:]
     said = json.loads(out.splitlines()[-1])
-    assert (said["tables"], said["rows"]) == (1, 2)
+    assert (said["tables"], said["rows"]) == (1, 2) and said["bytes"] > 0
     run = Job(config, file, sys.executable, str(JOBS / "run.py"))
     server.query("UPDATE t.a SET v = 'z' WHERE id = 2", "INSERT INTO t.a VALUES (3, NULL)")
     run.wait_for(server.executed)

@@ -33,6 +33,7 @@ RUN = {
     "README.md bash 3": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md bash 1": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md sql 1": "live/test_examples.py::test_a_live_server_is_followed",
+    "docs/getting-started.md text 1": "unit/cli/test_init_command.py::test_init_ends_as_documented",
     "docs/security.md sql 1": "live/test_setup.py::test_the_least_account_follows",
     "docs/python.md sql 1": "unit/control/table/test_cut_tables_sql.py"
     "::test_sql_reads_the_newest_cut",

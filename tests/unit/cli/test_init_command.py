@@ -18,6 +18,7 @@ from spark_repl.cli.main import _RUN, main
 from spark_repl.config import Config, load
 from spark_repl.copy.survey import ERROR, WARNING, Finding, Survey
 from spark_repl.errors import ConfigError
+from tests.support.examples import ALL
 
 ODD = 'a"b\\c\nd\x7f é'
 LOOKED = Survey(
@@ -150,3 +151,29 @@ def test_init_writes_no_file_without_a_source(
     assert main(["init", "--config", str(file), "--socket", str(tmp_path / "none")]) == 1
     assert "can't connect" in capsys.readouterr().err and not os.listdir(tmp_path)
     assert Config().source.password == ""
+
+
+def test_init_ends_as_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SPARK_REPL_PASSWORD", raising=False)
+    assert main(["init", "--offline", "--config", "my.toml", "--user", "repl"]) == 0
+    assert capsys.readouterr().err == ALL["docs/getting-started.md text 1"].text
+
+
+def test_the_next_commands_read_the_password_if_its_variable_is_not_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    file = tmp_path / "my conf.toml"
+    words = ["init", "--offline", "--config", str(file), "--user", "repl", "--force"]
+    run = f"  spark-repl run --config '{file}'\n"
+    monkeypatch.delenv("SPARK_REPL_PASSWORD", raising=False)
+    assert main(words) == 0
+    read = "read -rs SPARK_REPL_PASSWORD && export SPARK_REPL_PASSWORD"
+    assert capsys.readouterr().err == f"now:\n  {read}  # type the password of repl\n{run}"
+    monkeypatch.setenv("SPARK_REPL_PASSWORD", "x")
+    assert main(words) == 0
+    assert capsys.readouterr().err == f"now:\n{run}"
+    assert main([*words, "--password-file", "f"]) == 0
+    assert capsys.readouterr().err == f"now:\n{run}"

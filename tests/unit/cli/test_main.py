@@ -49,3 +49,24 @@ def test_a_command_like_no_other_lists_all(capsys):
     with pytest.raises(SystemExit):
         main(["nonsense"])
     assert "there is no 'nonsense' here; there are setup, demo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unknown", "nearest"),
+    [
+        (["run", "--confg", "my.toml"], "--confg", ": do you mean --config?"),
+        (["cut", "head", "a.t", "--targt=lake"], "--targt", ": do you mean --target?"),
+        (["--vresion"], "--vresion", ": do you mean --version?"),
+        (["skip", "--qqqq"], "--qqqq", "; there are -h, --help, --json, --gtid, --target"),
+    ],
+)
+def test_an_unknown_option_names_the_nearest_or_all(arguments, unknown, nearest, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert f"error: there is no option {unknown} here{nearest}" in capsys.readouterr().err
+
+
+def test_options_may_be_shortened_and_values_begin_with_hyphens(tmp_path, capsys):
+    assert main(["init", "--off", "--config", str(tmp_path / "r.toml"), "--user=--odd"]) == 0
+    assert 'user = "--odd"' in (tmp_path / "r.toml").read_text()
