@@ -103,7 +103,7 @@ def _apply(commands: Commands) -> None:
     )
     apply.add_argument(
         "--from-here", action="store_true",
-        help="accept a log that begins in mid-history: the tables lack rows from before it",
+        help="accept a log without the source's first transactions: the tables lack their rows",
     )  # fmt: skip
     apply.add_argument("--follow", action="store_true", help="wait for new transactions")
     add_options(apply, ("--master", "--take-over", "--verbose", "--log-format"))
@@ -144,7 +144,7 @@ def _live(commands: Commands) -> None:
         add_options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
         add_options(command, ("--master", "--take-over"))
-    here = "read and compare on this Spark master (default: threads here)"
+    here = "read and compare on this Spark master (default: threads of this process)"
     add_options(verify, ("--master",), help=here)
 
 
@@ -277,7 +277,7 @@ def _bench_endurance(endurance: argparse.ArgumentParser) -> None:
             name, type=float, default=default, metavar="N", help=f"{text} (default: {default:g})"
         )
     for name, count, text in (
-        ("--commits-per-day", 150_000, "commits a day that made it old, over all tables"),
+        ("--commits-per-day", 150_000, "commits a day during that age, over all tables"),
         ("--group-transactions", usual.group_max_transactions, "most transactions in a group"),
     ):
         endurance.add_argument(
