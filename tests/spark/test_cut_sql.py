@@ -17,8 +17,10 @@ def test_cuts_are_read_by_spark_sql(spark: SparkSession, tmp_path: Path) -> None
     assert at is not None
     by_time = CHOSEN["time"].replace("2026-11-24 14:00:00+00:00", at.isoformat(sep=" "))
     table = f"FROM delta.`{control.path}`"
+    by_source_time = CHOSEN["source time"].replace("1795528800000000", "20000000")
     for chosen, cut in (
         (CHOSEN["newest"], published[3]), (by_time, published[1]), (CHOSEN["gtid"], published[2]),
+        (by_source_time, published[2]),
     ):  # fmt: skip
         query = QUERY.replace(CHOSEN["newest"], chosen).replace("FROM control", table)
         assert [tuple(row) for row in spark.sql(query).collect()] == expected(cut)

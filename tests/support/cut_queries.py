@@ -12,9 +12,12 @@ CHOSEN = {
     "newest": QUERY[QUERY.index("SELECT sequence") : QUERY.index(")")].strip(),
     "time": ALL["docs/python.md sql 2"].text,
     "gtid": ALL["docs/python.md sql 3"].text,
+    "source time": ALL["docs/python.md sql 4"].text,
 }
 """the query for a cut's sequence number, by what it goes by"""
 _GTIDS = (f"{UUID}:1", f"{UUID}:1-3", f"{UUID}:1-7", f"{UUID}:1-9")
+COMMITTED = [1_000_000 * second for second in (10, 20, 20, 30)]
+"""when the source committed the last transaction of each cut, in microseconds since 1970"""
 _A, _B = TableVersion("t/a", 1, "a", 1), TableVersion("t/b", 1, "b", 1)
 _TABLES: tuple[dict[str, TableVersion], ...] = (
     {"t.a": _A},
@@ -28,7 +31,8 @@ def publish_cuts(control: Control) -> list[Cut]:
     """Publish four cuts: tables are created, changed, dropped. Return them as they are read."""
     control.claim()
     for position, (gtids, tables) in enumerate(zip(_GTIDS, _TABLES, strict=True), 1):
-        control.publish(Cut(position, gtids, "log", {}, tables))
+        source = {"file": "bin.1", "position": 4, "commit_time": COMMITTED[position - 1]}
+        control.publish(Cut(position, gtids, "log", source, tables))
     return control.cuts()
 
 

@@ -70,3 +70,13 @@ def test_a_cut_by_gtid(cuts: tuple[str, list[Cut]], engine: Engine, gtid: int, n
     control, published = cuts
     chosen = CHOSEN["gtid"].replace("AND 7 <=", f"AND {gtid} <=")
     assert engine(control, QUERY.replace(CHOSEN["newest"], chosen)) == expected(published[number])
+
+
+@ENGINES
+@pytest.mark.parametrize(("second", "number"), [(10, 0), (19, 0), (20, 2), (29, 2), (31, 3)])
+def test_a_cut_by_source_time(
+    cuts: tuple[str, list[Cut]], engine: Engine, second: int, number: int
+) -> None:
+    control, published = cuts
+    chosen = CHOSEN["source time"].replace("1795528800000000", f"{second}000000")
+    assert engine(control, QUERY.replace(CHOSEN["newest"], chosen)) == expected(published[number])
