@@ -19,8 +19,8 @@ from ..binlog.types.forms import Forms
 from ..config import Config
 from ..control.table.layout import Layout
 from ..decode.read_changes import read_changes
-from ..decode.stage import stage
-from ..decode.staged import StageTask
+from ..decode.stage_task import StageTask
+from ..decode.stage_worker import stage
 from ..delta.store.storage import remove_folder
 from ..position import RelayPosition
 from ..relay.index import build_index, file_indexes

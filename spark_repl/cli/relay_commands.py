@@ -21,7 +21,14 @@ from ..relay.archive_download import archive_at, download_log
 from ..relay.index import TransactionIndex, build_index
 from ..relay.lease import Lease
 from ..relay.log import read_while_purged
-from ..relay.verify import CUT_AT_END, WRONG_CHECKSUM, FileCheck, dump, list_files, verify_log
+from ..relay.log_inspection import (
+    CUT_AT_END,
+    WRONG_CHECKSUM,
+    FileCheck,
+    dump,
+    list_files,
+    verify_log,
+)
 from ..runtime.user_cache import cache_index_folder
 from ..sql.redaction import redact_secrets
 from .command_target import channel_of

@@ -22,7 +22,7 @@ from ..rules.masking import mask_key
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection, begin_query, connect
-from ..write.rows.staged_rows import key_digests, staged_rows
+from ..write.rows.certain_rows import key_digests, staged_rows
 from .copy_chunk import copied_rows, patiently
 from .repair_request import KEY, THERE, RepairRequest, key_types
 from .source_tables import case_of_names, full_name, list_tables
@@ -31,9 +31,9 @@ from .text_rows import read_rows, select_list
 if TYPE_CHECKING:
     from ..config import Config, Source
     from ..control.table.cut import Cut
-    from ..decode.staged import Part
+    from ..decode.stage_task import Part
     from ..tables.target_table import TargetTable
-    from ..write.rows.staged_rows import Keys
+    from ..write.rows.certain_rows import Keys
 
 T = TypeVar("T")
 Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]

@@ -32,14 +32,14 @@ from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind, gtid_name, holding
 from ..relay.split_transactions import is_split, pieces_of
 from .spans import read_images, slices
-from .staged import Span
+from .stage_task import Span
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
     from ..binlog.rows.row_images import RowImages
     from ..binlog.types.forms import Forms
-    from ..relay.file_head import RelayFile
     from ..relay.log import RelayLog
+    from ..relay.relay_file import RelayFile
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..binlog.kernels.jit import Bytes
     from ..binlog.rows.row_images import RowImages
     from ..tables.source_table import Declared
-    from .staged import Span, StageTask
+    from .stage_task import Span, StageTask
 
 Longs = npt.NDArray[np.int64]
 

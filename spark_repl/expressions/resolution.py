@@ -43,7 +43,7 @@ def resolved(
     virtual: bool,
 ) -> Node:
     """Return the expression of column ``target`` in ``columns``. ``text`` and ``sql_mode`` are as
-    in ``expression_reader.read``; ``virtual`` is set for a generated column that is not stored.
+    in ``expression_reader``; ``virtual`` is set for a generated column that is not stored.
     Raise NotComputed."""
     try:
         syntax, resolver = read_expression(text, sql_mode), _Resolver(columns, session, virtual)

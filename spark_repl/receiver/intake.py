@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Intake:
-    """One connection's stream: call ``take`` after each read. The attributes are figures for the
-    status.
+    """One connection's stream: call ``write_events`` after each read. The attributes are figures
+    for the status.
 
     ``by_file``: the receiver asked by file and position, so a file of the same name must be the
     same file.

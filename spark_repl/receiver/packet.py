@@ -81,7 +81,7 @@ class Reply:
 
 class PacketSplitter:
     """Splits a stream: read into ``space()``, call ``received(count)``, then process the results of
-    ``take()``.
+    ``events``.
 
     ``checksum``: events have a CRC32; call ``described`` after each FORMAT_DESCRIPTION.
     ``sequence``: number of the first packet (1 after a command).

@@ -26,7 +26,6 @@ from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.archived_ranges import SUFFIX, read_record
-from ..relay.file_head import RelayFile, read_head
 from ..relay.file_list import NAME as LIST
 from ..relay.file_list import (
     STEM,
@@ -39,6 +38,7 @@ from ..relay.file_list import (
 )
 from ..relay.published_end import NAME as END
 from ..relay.published_end import End, read_end
+from ..relay.relay_file import RelayFile, read_head
 from ..relay.source_places import unwrapped
 from ..runtime.part_files import remove_dead_parts
 from ..runtime.private_files import private_opener

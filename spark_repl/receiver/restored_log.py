@@ -37,7 +37,6 @@ from ..binlog.kernels.crc import event_crc, verify_events
 from ..crash_points import reach
 from ..errors import LogError
 from ..relay.archive_download import download, reading_archive
-from ..relay.file_head import FileHead, RelayFile, events, head_complete, read_head
 from ..relay.file_list import (
     FileList,
     file_name,
@@ -47,6 +46,7 @@ from ..relay.file_list import (
     write_list,
 )
 from ..relay.log import split_name
+from ..relay.relay_file import FileHead, RelayFile, events, head_complete, read_head
 from ..runtime.private_files import make_private_folder
 from ..runtime.stores import store_of
 from .own_events import log_id_of, with_log_id

@@ -23,11 +23,11 @@ from ..crash_points import reach
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import MAX_FILE_NO, RelayPosition
-from ..relay.file_head import RelayFile
 from ..relay.file_list import FileList, file_name, locked, read_list, sync_folder, write_list
 from ..relay.file_transactions import begin, extend
 from ..relay.log import RelayLog
 from ..relay.published_end import End, EndWriter
+from ..relay.relay_file import RelayFile
 from ..relay.source_places import unwrapped
 from ..runtime.private_files import FILE_MODE, make_private_folder
 from ..runtime.threads import Pool

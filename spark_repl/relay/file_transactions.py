@@ -52,8 +52,8 @@ from .record import RECORD
 from .split_transactions import Open, follow, open_pieces, size_of
 
 if TYPE_CHECKING:
-    from .file_head import RelayFile
     from .log import RelayLog
+    from .relay_file import RelayFile
 
 # Bytes mapped at a time: pages of the log that were read count as memory of this process.
 _WINDOW_BYTES = 128 << 20
@@ -290,7 +290,7 @@ def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
     bool[n].
 
     ``classify`` determines the kind of the others. bodies, heads: as in
-    ``binlog.events.payload_bodies``.
+    ``binlog.events.payload.payload_bodies``.
     """
     fits, places = small_frames(buf, bodies, heads, _SMALL_BYTES)
     small = np.flatnonzero(fits)

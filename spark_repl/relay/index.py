@@ -24,9 +24,9 @@ from .repeated_transactions import without_repeated
 from .split_transactions import Open, left_open, lost_part, size_of
 
 if TYPE_CHECKING:
-    from .file_head import RelayFile
     from .file_index import FileIndex
     from .log import RelayLog
+    from .relay_file import RelayFile
 
 _TAIL_REASONS = {
     Stop.OPEN: "transaction cut at the end of the file",

@@ -1,5 +1,5 @@
 """RelayLog: the files of a recorded binary log or relay log, in order. Only their heads are read
-(``file_head``)."""
+(``relay_file``)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ..binlog.events.event import (
 from ..errors import LogError
 from ..gtid import GtidSet, format_uuid
 from ..position import MAX_FILE_NO, RelayPosition
-from .file_head import FileHead, RelayFile, events, head_complete, read_head
 from .file_list import NAME as INDEX
 from .file_list import log_id_line
 from .published_end import End, is_followed, read_end
+from .relay_file import FileHead, RelayFile, events, head_complete, read_head
 
 _SUFFIX = re.compile(r"(.+)\.(\d+)")
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
@@ -112,7 +112,7 @@ class RelayLog:
 
 
 def open_log(path: str) -> RelayLog:
-    """Open a folder, one file, or an index file (``binlog.index``: the files that it lists).
+    """Open a folder, one file, or an index file (``NAME.index``, as MySQL writes it).
 
     A folder's index file lists the files of the log. Without one, the log has all files that begin
     as binary logs do, in the order of their numbers. A receiver's log ends at its published end;

@@ -20,15 +20,15 @@ from ..binlog.events.event import Header, parse_header, parse_rotate
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..source.dump import has_checksum
-from .file_head import events
 from .file_index import Place, Received
 from .log import split_name
 from .record import Flag, Kind
+from .relay_file import events
 
 if TYPE_CHECKING:
-    from .file_head import RelayFile
     from .file_index import FileIndex
     from .log import RelayLog
+    from .relay_file import RelayFile
 
 
 def without_repeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> FileIndex:

@@ -31,9 +31,9 @@ from .log import RelayLog, split_name
 from .split_transactions import is_split
 
 if TYPE_CHECKING:
-    from .file_head import RelayFile
     from .file_index import FileIndex
     from .index import TransactionIndex
+    from .relay_file import RelayFile
 
 Longs = npt.NDArray[np.int64]
 

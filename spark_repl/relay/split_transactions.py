@@ -26,8 +26,8 @@ from ..position import OFFSET_BITS, OFFSET_MASK
 if TYPE_CHECKING:
     from typing import Any
 
-    from .file_head import RelayFile
     from .log import RelayLog
+    from .relay_file import RelayFile
 
 _GTIDS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 _OWN = frozenset((

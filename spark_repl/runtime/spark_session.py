@@ -12,8 +12,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -132,14 +132,24 @@ def build_session(
     builder = SparkSession.builder.appName(name)
     for key, value in merged.items():
         builder = builder.config(key, value)
-    interrupted = signal.getsignal(signal.SIGINT)
-    session = builder.getOrCreate()
-    if interrupted not in (None, signal.default_int_handler, signal.getsignal(signal.SIGINT)):
-        signal.signal(signal.SIGINT, interrupted)  # a new SparkContext replaced the handler
+    with same_interrupt_handler():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     _end_quietly(session.sparkContext)
     _first = session
     return session
+
+
+@contextmanager
+def same_interrupt_handler() -> Iterator[None]:
+    """Restore the handler of SIGINT, which a new SparkContext replaces if the main thread makes it.
+    On another thread nothing replaces it, but the main thread may set its own meanwhile."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if before not in (None, signal.default_int_handler, signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, before)
 
 
 def own_session(spark: Session) -> Session:

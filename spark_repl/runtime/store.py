@@ -1,7 +1,7 @@
 """Store: the operations on files of a local disk or an object store. ``local_store`` and
 ``object_store`` implement them; one contract test runs over both, and over each object store.
 
-Paths are absolute, or URIs as ``object_store.canonical`` returns them. A write is atomic: readers
+Paths are absolute, or URIs as ``target_uri.canonical`` returns them. A write is atomic: readers
 see the whole file or none, except through ``open_output`` on a local disk. Errors are Python's
 FileNotFoundError, FileExistsError and OSError. An OSError that a retry may cure has a number from
 ``errno``. A TargetError needs a person: no bucket, refused credentials.

@@ -20,7 +20,7 @@ from ..relay.record import RECORD, Kind, gtid_name
 from .branches import Branch, XaGroup
 
 if TYPE_CHECKING:
-    from ..decode.staged import Staged
+    from ..decode.stage_task import Staged
 
 Records = npt.NDArray[Any]
 Workers = npt.NDArray[np.int32]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..decode.metadata_values import Commits
-from ..decode.staged import Span, StageTask
+from ..decode.stage_task import Span, StageTask
 from ..position import OFFSET_BITS
 from ..relay.record import Flag
 from ..relay.split_transactions import is_split, pieces_of

@@ -28,7 +28,7 @@ _PLACE = re.compile(r"(.+):(\d+)")
 @dataclass(frozen=True)
 class Until:
     """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS, and
-    SQL_AFTER_MTS_GAPS, whose position only the target determines (``apply.gaps``).
+    SQL_AFTER_MTS_GAPS, whose position only the target determines (``apply.group.gaps``).
 
     With a position the applier stops after the transaction that reaches it. With GTIDs to stop
     before, it stops at once if one of them is already applied.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..control.records.channels import control_of, layout_of
 from ..control.records.copies import standing
 from ..control.records.durability_barrier import DurabilityBarrier
-from ..control.records.log_history import recorded
+from ..control.records.log_identity import recorded
 from ..errors import ConfigError, LogError
 from ..position import OFFSET_BITS
 from ..receiver.purge import Purged, deciding, purge

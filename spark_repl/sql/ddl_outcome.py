@@ -1,7 +1,7 @@
 """DdlOutcome: what the applier did for a statement, as the log and ``status`` show it.
 
-``write.altering`` decides about ALTER TABLE (metadata only, or a rewrite), ``apply.alterations``
-about definitions alone, ``apply.statements`` about a copy.
+``write.alter.table_changes`` decides about ALTER TABLE (metadata only, or a rewrite),
+``apply.statements.alterations`` about definitions alone, ``apply.statements`` about a copy.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from ..binlog.types.forms import Forms
 from ..copy.repair_request import KEY, THERE, RepairRequest, key_types
 from ..copy.source_tables import literal, quoted
 from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
-from ..write.rows.staged_rows import key_digests
+from ..write.rows.certain_rows import key_digests
 from .differences import Differing, differences
 from .digest_sums import Keys, Sums, differing, sums
 from .source_range import RangeRows, RangeTask

@@ -27,9 +27,9 @@ from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection
 from .changed_above_cut import ByOthers, look_above
-from .claimed_keys import CLAIMED, ClaimedKeys
 from .cut_files import CutDefinitions, CutFiles, files_of
 from .row_sample import SampledRows, sample_of
+from .shared_keys_check import CLAIMED, SharedKeysCheck
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck, repairs_of
 from .target_files import FileSet, digest_files
@@ -363,7 +363,7 @@ class Verifier:
     def _look_for_claimed(self, whole: TargetTable, at: FileSet, work: str) -> None:
         """Count keys of a channel's table that other channels have as well."""
         every, name = self._files(at.folder, at.version), whole.name
-        claimed = ClaimedKeys.find(whole, every, work, self._digest)
+        claimed = SharedKeysCheck.find(whole, every, work, self._digest)
         if count := len(claimed.keys):
             self.comparison.tables[name]["differing"] += count
             kinds = self.comparison.by_kind.setdefault(name, {})

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import StageTask
+from spark_repl.decode.stage_task import StageTask
+from spark_repl.decode.stage_worker import stage
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table
 from tests.support.local_delta import CRASHES, Crash, LocalDelta, run

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Staged, StageTask
+from spark_repl.decode.stage_task import Staged, StageTask
+from spark_repl.decode.stage_worker import stage
 from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
@@ -47,10 +47,10 @@ def test_what_a_checkpoint_is_ahead_of_is_applied_first(log: LogWriter, target: 
     with applier(log.folder, target) as replica:
         coordinator, end = replica.coordinator, replica.index.end
         for offset in (None, 0, coordinator.mark.position):
-            coordinator.catch_up(offset)
+            coordinator.apply_before_checkpoint(offset)
         assert rows(target, A) == [(1, "x")]
         for _ in range(2):
-            coordinator.catch_up(end)
+            coordinator.apply_before_checkpoint(end)
             assert rows(target, A) == [(key, "x") for key in (1, 2, 3, 4)]
         assert coordinator.mark.position == end
         assert replica.result(0.0).counters.at_start == 3

@@ -18,7 +18,7 @@ from spark_repl.control.records.operator_decisions import decide
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
-from spark_repl.decode.stage import stage
+from spark_repl.decode.stage_worker import stage
 from spark_repl.errors import RowError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.reports.applier_status import Counters

@@ -13,9 +13,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.log.applied_log import AppliedLog
+from spark_repl.apply.applied.applied_log import AppliedLog
 from spark_repl.apply.stream.stream import RelayStream
-from spark_repl.decode.staged import StageTask
+from spark_repl.decode.stage_task import StageTask
 from spark_repl.errors import DecodeError, GivenUpError, RowError
 from spark_repl.observe.reports.applier_status import ApplierStatus
 from spark_repl.observe.status.status import status

@@ -12,8 +12,8 @@ import pytest
 from spark_repl.apply.group import cut_publisher, xa_parts
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import StageTask
+from spark_repl.decode.stage_task import StageTask
+from spark_repl.decode.stage_worker import stage
 from spark_repl.errors import GivenUpError
 from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.apply.start.repair_rows import RowsToRepair
-from spark_repl.decode.stage import stage
+from spark_repl.decode.stage_worker import stage
 from spark_repl.delta.log.log_replay import read_commit
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.store.delta_rs_read import read as delta_rows

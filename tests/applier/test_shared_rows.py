@@ -19,7 +19,7 @@ from tests.support.shared import commits, writers
 from tests.support.shared_rows import (
     CHANNELS,
     FILTERS,
-    History,
+    LogIdentity,
     by,
     check,
     orders,
@@ -80,7 +80,7 @@ def test_random_histories_of_two_channels_end_equal(
 ) -> None:
     """In groups of random bounds, each channel cut off at random."""
     rand, logs = random.Random(f"rows {seed}"), writers(tmp_path)
-    histories = {channel: History(log, rand) for channel, log in logs.items()}
+    histories = {channel: LogIdentity(log, rand) for channel, log in logs.items()}
     for _ in range(rand.randint(6, 12)):
         channel = rand.choice(CHANNELS)
         for _ in range(rand.randint(1, 6)):

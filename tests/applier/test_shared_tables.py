@@ -26,7 +26,7 @@ from tests.support.shared import (
     BOTH,
     CHANNELS,
     FOLDER,
-    History,
+    LogIdentity,
     check,
     check_seen,
     commits,
@@ -202,7 +202,7 @@ def test_random_histories_of_two_channels_end_equal(
     """In groups of random bounds, each channel cut off at random."""
     rand = random.Random(f"shared {seed}")
     logs = writers(tmp_path)
-    histories = {channel: History(log, channel, rand) for channel, log in logs.items()}
+    histories = {channel: LogIdentity(log, channel, rand) for channel, log in logs.items()}
     for _ in range(rand.randint(6, 12)):
         channel = rand.choice(CHANNELS)
         for _ in range(rand.randint(1, 6)):

@@ -14,8 +14,8 @@ import pytest
 
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Staged, StageTask
+from spark_repl.decode.stage_task import Staged, StageTask
+from spark_repl.decode.stage_worker import stage
 from spark_repl.gtid import GtidSet
 from spark_repl.write.tables.tracking import Tracking
 from tests.support.binlog_writer import LogWriter, Table, insert

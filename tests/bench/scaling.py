@@ -24,7 +24,7 @@ from typing import Any
 from unittest.mock import patch
 
 from spark_repl.apply.start.replica import Parts
-from spark_repl.decode.stage import stage
+from spark_repl.decode.stage_worker import stage
 from spark_repl.schedule.until import Until
 from spark_repl.write.rows.direct_writer import write_direct
 from tests.support import local_delta

@@ -21,7 +21,7 @@ from spark_repl.copy.source_tables import list_tables
 from spark_repl.errors import SchemaError
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.source.connection import DumpConnection
-from spark_repl.write.rows.staged_rows import key_digests
+from spark_repl.write.rows.certain_rows import key_digests
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server

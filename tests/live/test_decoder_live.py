@@ -14,7 +14,7 @@ import pytest
 from spark_repl import read_changes
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.relay.log import open_log
-from spark_repl.relay.verify import dump
+from spark_repl.relay.log_inspection import dump
 from tests.support.live.decoder_server import Server, server
 from tests.support.live.mysqlbinlog import mysqlbinlog
 from tests.support.live.replay import replay, server_rows

@@ -24,9 +24,9 @@ ROOMS: dict[str, Room] = {
     "folding": Room(
         ("decode/folding.py", "decode/lineage.py", "write/rows/net_changes.py",
          "write/rows/net_changes.py",
-         "write/rows/bag_changes.py", "binlog/rows/equal_values.py"),
+         "write/rows/keyless_changes.py", "binlog/rows/equal_values.py"),
         ("unit/decode/test_folding.py", "unit/decode/test_folding_soft_deletes.py",
-         "unit/write/rows/test_bag_changes.py", "unit/binlog/rows/test_equal_values.py",
+         "unit/write/rows/test_keyless_changes.py", "unit/binlog/rows/test_equal_values.py",
          "applier/test_equal_values.py", "applier/test_idempotent.py",
          "applier/test_transaction_atomicity.py", "applier/test_changelog.py",
          "property/test_partial_fold.py",
@@ -150,9 +150,9 @@ ROOMS: dict[str, Room] = {
          "applier/test_foreign_commits.py", "property/test_histories.py"),
     ),
     "history": Room(
-        ("control/records/log_history.py", "control/records/skips.py",
+        ("control/records/log_identity.py", "control/records/skips.py",
          "write/tables/table_commits.py", "delta/log/log_replay.py", "apply/start/resume.py"),
-        ("unit/control/records/test_log_history.py", "unit/write/tables/test_table_commits.py",
+        ("unit/control/records/test_log_identity.py", "unit/write/tables/test_table_commits.py",
          "unit/delta/log/test_log_replay.py",
          "unit/control/records/test_skips.py", "applier/test_foreign_commits.py",
          "applier/test_commit_outcomes.py",
@@ -166,7 +166,7 @@ ROOMS: dict[str, Room] = {
          "unit/receiver/test_report.py", "unit/receiver/test_recovery.py",
          "unit/receiver/test_writer.py", "unit/receiver/test_writer_files.py",
          "unit/relay/test_log.py",
-         "unit/relay/test_index.py", "unit/relay/test_verify.py",
+         "unit/relay/test_index.py", "unit/relay/test_log_inspection.py",
          "unit/apply/stream/test_stream_checkpoint.py", "unit/source/test_dump.py"),
     ),
     "relay files": Room(
@@ -256,7 +256,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_stale_copies.py", "applier/test_waiting_tables.py"),
     ),
     "repairs": Room(
-        ("apply/start/repair_rows.py", "write/rows/row_repair.py", "write/rows/staged_rows.py"),
+        ("apply/start/repair_rows.py", "write/rows/row_repair.py", "write/rows/certain_rows.py"),
         ("unit/apply/start/test_repair_rows.py", "applier/test_row_repair.py"),
     ),
     "retention": Room(

@@ -14,8 +14,8 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.decode.folding import EveryTable
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Part, Span, StageTask
+from spark_repl.decode.stage_task import Part, Span, StageTask
+from spark_repl.decode.stage_worker import stage
 from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify

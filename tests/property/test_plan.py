@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_repl.decode import spans
-from spark_repl.decode.staged import Span, StageTask
+from spark_repl.decode.stage_task import Span, StageTask
 from spark_repl.errors import DecodeError
 from spark_repl.position import OFFSET_BITS
 from spark_repl.relay.record import RECORD, Kind

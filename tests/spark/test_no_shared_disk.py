@@ -32,7 +32,7 @@ _CHUNK_BYTES = 300_000
 # in the driver; here every task has to go to an executor.
 _SCRIPT = """
 import sys
-import spark_repl.apply.group.stager, spark_repl.decode.staged, spark_repl.runtime.workers
+import spark_repl.apply.group.stager, spark_repl.decode.stage_task, spark_repl.runtime.workers
 spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.apply.group.stager._SHARD_BYTES = 0
 spark_repl.runtime.workers.HERE_ROWS = spark_repl.runtime.workers.HERE_FILE_BYTES = 0
 from spark_repl import Config, Replica

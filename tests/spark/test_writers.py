@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from spark_repl import Config
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Span, StageTask
+from spark_repl.decode.stage_task import Span, StageTask
+from spark_repl.decode.stage_worker import stage
 from spark_repl.delta.log.log_replay import commits_after
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog

@@ -6,8 +6,8 @@ import errno
 import os
 from pathlib import Path
 
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Staged, StageTask
+from spark_repl.decode.stage_task import Staged, StageTask
+from spark_repl.decode.stage_worker import stage
 
 
 def second_fails_once(task: StageTask) -> Staged:

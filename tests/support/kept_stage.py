@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from spark_repl.apply.start.replica import Parts
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Staged, StageTask
+from spark_repl.decode.stage_task import Staged, StageTask
+from spark_repl.decode.stage_worker import stage
 from tests.support.local_delta import HERE
 
 

@@ -18,7 +18,7 @@ _CUTS = "apply/group/cut_publisher.py"
 _RECOVERY, _WRITER, _HISTORY = (
     "receiver/recovery.py",
     "receiver/writer.py",
-    "control/records/log_history.py",
+    "control/records/log_identity.py",
 )
 _BRANCHES = "schedule/branches.py"
 
@@ -99,7 +99,7 @@ GUARDS: dict[int, Guard] = {
               "schedule/group.py", "WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)",
               "WITH_ROWS = (Kind.ROWS, Kind.XA_COMMIT)"),
     70: Guard("XA on tables that a filter leaves out: PREPARE and COMMIT reach the replica",
-              "decode/stage.py",
+              "decode/stage_worker.py",
               "if name in self.task.left_out or images.definition.database in SYSTEM_SCHEMAS:",
               "if name in self.task.left_out:"),
     71: Guard("XA END, PREPARE and COMMIT in a filtered database are not filtered",

@@ -105,7 +105,7 @@ def commits(target: Path) -> list[tuple[int, list[dict[str, Any]]]]:
     return [(one, read_commit(str(target / FOLDER), one) or []) for one in versions]
 
 
-class History:
+class LogIdentity:
     """Random rows and statements of a source's shards; ``step`` makes one transaction."""
 
     def __init__(self, log: LogWriter, channel: str, rand: random.Random) -> None:

@@ -84,7 +84,7 @@ def check(target: Path, of_all: Mapping[str, Mapping[str, Any]]) -> None:
     check_log(target, str)
 
 
-class History:
+class LogIdentity:
     """Random rows and statements of one source's table, of which its filter keeps some; ``step``
     makes one transaction."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...alter.declared_charsets import with_logged_charsets
 from ...control.records.quarantine import CURE
 from ...decode.cascades.cascade_plan import HINT, CascadePlan, plan_cascades
-from ...decode.staged import same_shape
+from ...decode.stage_task import same_shape
 from ...errors import DecodeError
 from ...position import RelayPosition
 from ...tables.case_folding import fold
@@ -31,7 +31,7 @@ from .staging_folder import remove_staged
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...decode.staged import Part, Staged
+    from ...decode.stage_task import Part, Staged
     from ...delta.log.log_replay import Action
     from ...schedule.group import Group, StagedGroup
     from ...tables.source_table import SourceTable

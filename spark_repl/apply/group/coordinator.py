@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...gtid import GtidSet
     from ...schedule.group import Group, Records
     from ...schedule.until import Until
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
     from .gaps import Gaps
     from .group_committer import Dispatched
     from .pipeline import Pipeline
@@ -122,7 +122,7 @@ class Coordinator:
         logger.info("%s", text)
         self._status.warns([text])
 
-    def catch_up(self, offset: int | None) -> None:
+    def apply_before_checkpoint(self, offset: int | None) -> None:
         """Apply the transactions between the tables and the ``offset`` from which the stream
         resumes.
 
@@ -164,7 +164,7 @@ class Coordinator:
                     commits.popleft().result()
                 # Spark serves jobs in the order they come in: files first, so that the next group
                 # is read while these are committed.
-                dispatched.writing.wait()
+                dispatched.may_read_next.wait()
                 group = self._planner.group(batch, group.last)
             for commit in commits:
                 commit.result()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...schedule.branches import Branch
     from ...schedule.group import Group
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
     from ..start.resume import ResumePoint
     from .low_water_mark import LowWaterMark
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...errors import SparkReplError
     from ...observe.reports.applier_status import ApplierStatus
     from ...schedule.group import Group
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
     from .cut_publisher import CutPublisher
 
 _PLACED = (RowError, LogError, SchemaError, StatementError, OtherChannelError)

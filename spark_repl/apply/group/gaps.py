@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...gtid import GtidSet
     from ...schedule.group import Records
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
     from .low_water_mark import LowWaterMark
 
 # Bytes: a branch that is ended by hand lands at most this far after a transaction. That is no gap.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...observe.reports.applier_status import ApplierStatus
     from ...schedule.group import Group, StagedGroup
     from ...write.rows.group_writer import GroupWriter
-    from ..log.statement_event import StatementResult
+    from ..applied.statement_event import StatementResult
     from ..statements.statements import Statements
     from .cascading import Cascading
     from .commit_order import CommitOrder, CommitStrategy
@@ -58,12 +58,12 @@ class Dispatched:
     """A group between its dispatch and its cut.
 
     ``begun``: each worker has tried once to read it. ``staged``: the group when it is read. Both
-    are None for a statement. ``writing`` is set when the next group may be read: this group's files
-    begin to be written, or never will be, or a worker waits before it tries again.
+    are None for a statement. ``may_read_next`` is set when the next group may be read: this
+    group's files begin to be written, or never will be, or a worker waits before it tries again.
     """
 
     group: Group
-    writing: Event
+    may_read_next: Event
     begun: Future[PendingRead] | None = None
     staged: Future[StagedGroup] | None = None
 
@@ -128,7 +128,7 @@ class GroupCommitter:
             staged = reading.result()
             try:
                 reach("staged")
-                self._strategy.write(staged, dispatched.writing.set)
+                self._strategy.write(staged, dispatched.may_read_next.set)
             finally:
                 drop_staged(staged)
         except (RowError, LogError) as fault:

@@ -20,7 +20,7 @@ from .stager import drop_staged
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
-    from ...decode.staged import Staged, StageTask
+    from ...decode.stage_task import Staged, StageTask
     from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.group import Group, StagedGroup

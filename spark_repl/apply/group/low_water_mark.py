@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...runtime.retry import Retries
     from ...schedule.group import Group, Records
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
     from ..start.resume import ResumePoint
 
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ...schedule.branches import Branch, XaGroup
     from ...write.rows.group_writer import GroupWriter
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
-    from ..log.quarantine_changes import Fault
+    from ..applied.applied_log import AppliedLog
+    from ..applied.quarantine_changes import Fault
     from ..start.resume import ResumePoint
     from ..statements.statements import Statements
     from .commit_order import CommitStrategy
@@ -118,23 +118,23 @@ class Pipeline:
         """Return the dispatched group, and the future of its commit, which raises the errors that
         stop the applier. Raise the error here if a branch that the group leaves prepared can't be
         kept."""
-        slot, writing = self._order.dispatch(), Event()
+        slot, may_read_next = self._order.dispatch(), Event()
         group = replace(
             self._stager.share_out(group),
             slot=slot,
             idempotent=self._stager.idempotent(self.mark.executed),
             executed=self._dispatched,
         )
-        self.retries.counts.begin(slot, group.shares, writing.set, self.xa.reread(group))
+        self.retries.counts.begin(slot, group.shares, may_read_next.set, self.xa.reread(group))
         group = replace(group, xa=self._enter_branches(group))
         self._dispatched = self._dispatched.union(group.gtids)
-        dispatched = Dispatched(group, writing)
+        dispatched = Dispatched(group, may_read_next)
         if group.with_rows:
             begun = self.reader.submit(group)
             staged = self._entering.submit(self._enter, begun)
-            dispatched = Dispatched(group, writing, begun, staged)
+            dispatched = Dispatched(group, may_read_next, begun, staged)
         if self._strategy.reads_on:
-            writing.set()
+            may_read_next.set()
         return dispatched, self._committing.submit(self._commit, dispatched)
 
     def _enter_branches(self, group: Group) -> XaGroup:
@@ -189,7 +189,7 @@ class Pipeline:
                 self._status.failed(group.slot, group.shares, error)
             raise
         finally:
-            dispatched.writing.set()
+            dispatched.may_read_next.set()
             if self.cuts.held_back is not group:  # else its retries end when its cut is published
                 self.retries.counts.end(group.slot)
         self._order.done(group.slot)

@@ -23,7 +23,7 @@ from ...relay.remote_bytes import RemoteBytes, RemoteRange, SentBytes
 from ...runtime.target_uri import is_remote
 
 if TYPE_CHECKING:
-    from ...decode.staged import Span, StageTask
+    from ...decode.stage_task import Span, StageTask
     from ...relay.split_transactions import Piece
 
 

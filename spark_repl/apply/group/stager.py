@@ -25,7 +25,7 @@ from ...decode.known_tables import (
     OnlyTable,
     TablePacker,
 )
-from ...decode.staged import StageTask
+from ...decode.stage_task import StageTask
 from ...delta.store import storage
 from ...errors import SparkReplError
 from ...relay.source_places import SourcePlace
@@ -37,7 +37,7 @@ from ...schedule.planner import assign_workers
 from ...schedule.tasks import Mask, stage_tasks
 from ...tables.case_folding import fold
 from ...tables.source_table import Unapplied
-from ..log.quarantine_changes import QuarantineChanges
+from ..applied.quarantine_changes import QuarantineChanges
 from .remote_spans import RemoteSpans
 from .staging_folder import StagingFolder, remove_staged
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...control.records.copies import CatchUp
     from ...decode.metadata_values import Commits
-    from ...decode.staged import Span, Staged
+    from ...decode.stage_task import Span, Staged
     from ...gtid import GtidSet
     from ...runtime.workers import Workers
     from ...schedule.group import Group
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
     from ...write.tables.ahead_of_cut import TableProgress
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
 
 _SHARD_BYTES = 8 << 20
 """bytes of the log above which the keys of a group's tables may be cut into shards"""

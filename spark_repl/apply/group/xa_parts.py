@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...runtime.retry import Retries
     from ...schedule.group import Group
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ...relay.index import TransactionIndex
     from ...runtime.retry import Retries
     from ...write.tables.tracking import Tracking
+    from ..applied.applied_log import AppliedLog
     from ..group.coordinator import Coordinator
     from ..group.pipeline import Pipeline
-    from ..log.applied_log import AppliedLog
 
 
 @dataclass(frozen=True)

@@ -35,22 +35,22 @@ from ...relay.source_places import SourcePlace
 from ...rules.column_rules import masked_otherwise
 from ...runtime.retry import disk_full, first_line, temporary
 from ...schedule.group import WITHOUT_ROWS, Group
+from ...write.rows.certain_rows import TouchTask, key_of, touches
 from ...write.rows.row_repair import RowRepair
-from ...write.rows.staged_rows import TouchTask, key_of, touches
 from ...write.tables.table import versions
 from ..group.stager import drop_staged
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
-    from ...decode.staged import Part
+    from ...decode.stage_task import Part
     from ...gtid import GtidSet
     from ...schedule.group import Records
     from ...tables.target_table import TargetTable
+    from ...write.rows.certain_rows import Keys
     from ...write.rows.group_writer import GroupWriter
-    from ...write.rows.staged_rows import Keys
     from ...write.tables.table import Table
+    from ..applied.applied_log import AppliedLog
     from ..group.stager import Stager
-    from ..log.applied_log import AppliedLog
     from .resume import ResumePoint
 
 logger = logging.getLogger(__name__)

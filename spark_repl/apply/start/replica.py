@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from ...config.rules import LISTEN
 from ...control.records.channels import opened, warn_if_new
 from ...control.records.copies import CatchUp
-from ...control.records.log_history import NOWHERE, Begin
+from ...control.records.log_identity import NOWHERE, Begin
 from ...control.table.control import Control
 from ...control.table.cut import Waiting
 from ...control.table.owner import succeed
 from ...decode.cascades.logged_changes import read_logged_changes
-from ...decode.stage import stage
+from ...decode.stage_worker import stage
 from ...delta.log.table_log import TableLog
 from ...errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
 from ...observe.reports.applier_status import (
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from ...config import Apply, Config
     from ...control.table.control import Control
     from ...control.table.layout import Layout
-    from ...decode.staged import Staged, StageTask
+    from ...decode.stage_task import Staged, StageTask
     from ...gtid import GtidSet
     from ...observe.web.endpoint import Endpoint
     from ...relay.index import TransactionIndex
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from ...runtime.starting_session import Session
     from ...schedule.until import Until
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
-    from ..log.quarantine_changes import Fault
+    from ..applied.quarantine_changes import Fault
     from .repair_rows import RowsToRepair
 
 logger = logging.getLogger(__name__)
@@ -302,7 +302,7 @@ class Replica:
             status=opened.status if self._endpoint else None,
         )  # fmt: skip
         opened.pipeline.end_by_hand()
-        opened.coordinator.catch_up(resume_offset(opened.checkpoint))
+        opened.coordinator.apply_before_checkpoint(resume_offset(opened.checkpoint))
         if not stream.has_met_until():
             with each_pause(opened.status.pauses):
                 stream.run(follow=follow)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from ...config.renaming import is_shared
 from ...control.records.channels import channels
 from ...control.records.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
-from ...control.records.log_history import (
+from ...control.records.log_identity import (
     NOWHERE,
     Begin,
     check_beginning,
@@ -48,7 +48,7 @@ from ...gtid import GtidSet
 from ...relay.log import read_while_purged
 from ...relay.source_places import SourcePlace
 from ...write.tables.table import versions
-from ..log.applied_log import AppliedLog, LogView
+from ..applied.applied_log import AppliedLog, LogView
 from ..statements.stale_copy import changed_meanwhile, give_up_stale
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.table import Table
     from ...write.tables.tracking import Tracking
-    from ..log.statement_event import StatementEvent
+    from ..applied.statement_event import StatementEvent
 
     ForeignKeys = tuple[ForeignKey, ...]
 

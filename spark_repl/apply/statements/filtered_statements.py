@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...rules.replication_filters import ReplicationFilters
     from ...write.tables.tracking import Tracking
-    from ..log.statement_event import StatementEvent
+    from ..applied.statement_event import StatementEvent
     from .tool_tables import ToolTables
 
 logger = logging.getLogger(__name__)

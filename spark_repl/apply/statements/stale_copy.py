@@ -19,7 +19,7 @@ from ...errors import StatementError
 from ...relay.record import Kind, gtid_name
 from ...sql.classify import classify_in
 from ...sql.session import Session
-from ..log.statement_event import concerned, read_query
+from ..applied.statement_event import concerned, read_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...control.table.control import Control
     from ...gtid import GtidSet
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
+    from ..applied.applied_log import AppliedLog
 
 logger = logging.getLogger(__name__)
 

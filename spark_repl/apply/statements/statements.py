@@ -17,7 +17,7 @@ from ...alter.rename import like
 from ...control.records.copies import last_copy
 from ...control.table.cut import Waiting
 from ...decode.metadata_values import metadata_of_truncate
-from ...decode.staged import same_shape
+from ...decode.stage_task import same_shape
 from ...errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ...gtid import GtidSet
 from ...position import OFFSET_BITS
@@ -33,8 +33,8 @@ from ...tables.table_definition import SYSTEM_SCHEMAS
 from ...tables.table_name import database_of
 from ...write.rows.scd2_history import TruncatedVersions
 from ...write.rows.soft_deletes import Truncated
-from ..log.quarantine_changes import check_quarantine
-from ..log.statement_event import (
+from ..applied.quarantine_changes import check_quarantine
+from ..applied.statement_event import (
     StatementEvent,
     StatementResult,
     before,
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.table import Table
     from ...write.tables.tracking import Tracking
-    from ..log.applied_log import AppliedLog
-    from ..log.statement_event import StatementEvent
+    from ..applied.applied_log import AppliedLog
+    from ..applied.statement_event import StatementEvent
     from ..start.resume import ResumePoint
 
 logger = logging.getLogger(__name__)

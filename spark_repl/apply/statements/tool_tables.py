@@ -19,7 +19,7 @@ from ...rules.tool_names import Role, ToolTable, tool_tables
 from ...sql.ddl_outcome import DdlOutcome
 from ...sql.session import Session
 from ...sql.statement import Effect
-from ..log.statement_event import before
+from ..applied.statement_event import before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...rules.rewrites import Rewrites
     from ...tables.source_table import SourceTable
     from ...write.tables.tracking import Tracking
-    from ..log.statement_event import StatementEvent
+    from ..applied.statement_event import StatementEvent
     from .alterations import Alterations
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ Options:
 - ``path``: a folder of binary log or relay log files, or one file.
 - ``index``: the folder for the transaction index. Default: the user's cache.
 - ``start``: the packed position after which the stream begins. Default: the log's beginning.
-- ``base``: a number that is added to file numbers (control/records/log_history).
+- ``base``: a number that is added to file numbers (control/records/log_identity).
 - ``maxBytesPerTrigger``: the bytes of log at which a batch ends. Default 0: no limit. With Spark
   4.0 and 4.1, a stream with the trigger ``availableNow`` ends after one batch: the next stream
   reads what the limit left in the log, and reports damage that follows the batch.

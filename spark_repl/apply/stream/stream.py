@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...observe.reports.applier_status import ApplierStatus
     from ...schedule.group import Records
+    from ..applied.applied_log import AppliedLog
     from ..group.coordinator import Coordinator
-    from ..log.applied_log import AppliedLog
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...relay.log import RelayLog
     from ..table.control import Control
     from ..table.control_snapshot import ControlSnapshot
-    from .log_history import History
+    from .log_identity import LogIdentity
 
 KIND = "copy"
 
@@ -242,7 +242,7 @@ def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
 
 
 def first_cut(
-    relay: RelayLog, history: History, executed: GtidSet, tables: Mapping[str, TableVersion]
+    relay: RelayLog, history: LogIdentity, executed: GtidSet, tables: Mapping[str, TableVersion]
 ) -> Cut:
     """Return the cut of a copy after which nothing has to be applied, because the source was
     idle."""

@@ -1,4 +1,4 @@
-"""FilterRules: the filters of now, and whether earlier ones have left out rows of a table.
+"""RecordedFilters: the filters of now, and whether earlier ones have left out rows of a table.
 
 The control table keeps each set of rules that a target was applied with. A table that was filtered
 out once lacks rows, so later events alone must not create it. ``SourceNames`` maps the target's
@@ -78,7 +78,7 @@ def _differ(old: TableRoutes, new: TableRoutes, name: str) -> bool:
     return new.after(own) != old.after(own)
 
 
-class FilterRules:
+class RecordedFilters:
     """The rules of one target. ``names``: how its source compares names."""
 
     def __init__(self, control: Control, rules: ReplicationFilters, names: NameCase) -> None:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from ... import formats
 from ...crash_points import reach
-from ...decode.staged import Span
+from ...decode.stage_task import Span
 from ...delta.store import storage
 from ...delta.store.remover import Remover
 from ...errors import QuarantineError, TargetError

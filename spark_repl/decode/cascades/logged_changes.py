@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...binlog.rows.row_images import RowImages
     from ...tables.source_table import SourceTable
-    from ..staged import StageTask
+    from ..stage_task import StageTask
     from .cascade_plan import CascadePlan
 
 Longs = npt.NDArray[np.int64]

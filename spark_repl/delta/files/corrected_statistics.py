@@ -1,6 +1,7 @@
 """Corrected statistics: bounds of data files that an earlier version or Delta itself wrote.
 
-A corrected bound has the form that every reader decodes and orders alike (``delta.statistics``).
+A corrected bound has the form that every reader decodes and orders alike
+(``delta.files.statistics``).
 """
 
 from __future__ import annotations

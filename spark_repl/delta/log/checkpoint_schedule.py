@@ -38,9 +38,9 @@ def write_if_due(snapshot: Snapshot) -> bool:
     checksum if its commit has written none.
 
     Nothing is synced here. The control table's row of a new table must be on the disk first, as
-    ``control.settle`` ensures. The commits stay until ``log_cleanup`` has synced the checkpoint and
-    removes those that nothing promised needs. Raise OSError, and TargetError if the log does not
-    reach back.
+    ``durability_barrier`` ensures. The commits stay until ``log_cleanup`` has synced the checkpoint
+    and removes those that nothing promised needs. Raise OSError, and TargetError if the log does
+    not reach back.
     """
     if is_remote(snapshot.folder) and snapshot.version % _REMOTE_EVERY:
         return False

@@ -22,7 +22,7 @@ from ...binlog.rows.change_bits import EXISTED
 from ...decode.cascades.cascade_plan import HINT
 from ...decode.cascades.cascade_simulation import DEEP, DEPTH_MAX, Out, Stack, simulate
 from ...decode.cascades.row_chains import Events, Graph, RowChains
-from ...decode.staged import Staged
+from ...decode.stage_task import Staged
 from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
     from ...decode.cascades.cascade_plan import CascadePlan
     from ...decode.cascades.logged_changes import LoggedChanges
-    from ...decode.staged import Part, StageTask
+    from ...decode.stage_task import Part, StageTask
 
     Reads = Callable[[CascadePlan, Sequence[StageTask]], LoggedChanges]
     from ...decode.cascades.cascade_plan import CascadePlan
-    from ...decode.staged import Staged, StageTask
+    from ...decode.stage_task import Staged, StageTask
 
 Longs = npt.NDArray[np.int64]
 

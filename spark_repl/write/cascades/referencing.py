@@ -22,7 +22,7 @@ from ..files.key_index import IndexTask, KeyIndex, hash_keys
 from ..files.write_task import FILE, ROW, write_part
 
 if TYPE_CHECKING:
-    from ...decode.staged import Part
+    from ...decode.stage_task import Part
     from ...tables.target_table import TargetTable
     from ..files.compaction import CompactTask
     from ..files.write_task import LiveFile

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...decode.staged import Part, StagedObject
+from ...decode.stage_task import Part, StagedObject
 from ...runtime.target_uri import is_remote
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ...crash_points import armed, reach
-from ...decode.staged import Staged, rows_of, same_shape
+from ...decode.stage_task import Staged, rows_of, same_shape
 from ...delta.log.checkpoint_schedule import EVERY
 from ...errors import FencedError, SchemaError, SparkReplError
 from ...runtime.retry import temporary
@@ -31,7 +31,7 @@ from .direct_writer import DirectWriter
 if TYPE_CHECKING:
     from ...config import Config
     from ...control.table.cut import Cut
-    from ...decode.staged import Part
+    from ...decode.stage_task import Part
     from ...delta.log.stamp import Stamp
     from ...runtime.workers import Workers
     from ...schedule.group import StagedGroup

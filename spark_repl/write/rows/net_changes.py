@@ -19,14 +19,14 @@ import pyarrow as pa
 from ...binlog.kernels.jit import jit_allocating
 from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
-from ...decode.staged import EXTRA
+from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.large_columns import joined
-from .bag_changes import heads, value_codes, whole_bag
+from .keyless_changes import heads, value_codes, whole_bag
 from .partial_row_fill import ChangeLog, MissingValues, fill_partial_rows
 
 if TYPE_CHECKING:
-    from ...decode.staged import Part
+    from ...decode.stage_task import Part
     from ...tables.target_table import TargetTable
 
 Longs = npt.NDArray[np.int64]

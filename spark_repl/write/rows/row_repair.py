@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...control.table.cut import Cut
-    from ...decode.staged import Part
+    from ...decode.stage_task import Part
     from ...runtime.workers import Workers
     from ..files.write_task import Written
     from ..tables.table import Table

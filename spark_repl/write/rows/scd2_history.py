@@ -27,7 +27,7 @@ from pyroaring import BitMap
 from ...binlog.rows.change_bits import EXISTS
 from ...convert.conversion import convert
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, codes
-from ...decode.staged import EXTRA
+from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk, read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import SettingError, StatementError, TargetError
@@ -35,7 +35,7 @@ from ..files.change_data import write_changes
 from ..files.key_index import write_indexed
 from ..files.key_lookup import find_rows, index_of, key_text
 from ..files.write_task import Violation, Written
-from .bag_changes import heads, whole_bag
+from .keyless_changes import heads, whole_bag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

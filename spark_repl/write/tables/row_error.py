@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from ...binlog.json.diff import CANNOT_APPLY
 from ...config.renaming import SHARD
 from ...decode.folding import DUPLICATE_KEY
-from ...decode.staged import first_of
+from ...decode.stage_task import first_of
 from ...delta.files.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, RowError, SchemaError, SettingError
 from ...position import RelayPosition
 from .table_metadata import COMPLETE, COPIED
 
 if TYPE_CHECKING:
-    from ...decode.staged import Part
+    from ...decode.stage_task import Part
     from ..files.write_task import Violation
     from .table import Table
 

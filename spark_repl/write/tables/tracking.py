@@ -20,7 +20,7 @@ from ...control.records.database_charsets import DatabaseCharsets
 from ...control.records.definitions import Definitions
 from ...control.records.durability_barrier import DurabilityBarrier
 from ...control.records.name_case import NameCase, unlike_table_rule
-from ...control.records.recorded_filters import FilterRules
+from ...control.records.recorded_filters import RecordedFilters
 from ...control.records.schema_tool_tables import SchemaToolTables
 from ...control.records.shared_tables import shared_rules
 from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
@@ -81,7 +81,7 @@ class Tracking:
         self.definitions, self.left = Definitions(control), SchemaToolTables(control)
         self.databases = DatabaseCharsets(control)
         self.names = NameCase(control, options.lower_case_table_names)
-        self.filters = FilterRules(control, options.filters, self.names)
+        self.filters = RecordedFilters(control, options.filters, self.names)
         self.commits = TableCommits(control, delta, self.app, options)
         self.tables: dict[str, Table] = {}
         self.waiting, self.quarantine = WaitingTables(), QuarantinedTables()

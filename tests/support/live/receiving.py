@@ -19,8 +19,8 @@ from spark_repl.position import RelayPosition
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.log_inspection import verify_log
 from spark_repl.relay.record import gtid_text
-from spark_repl.relay.verify import verify_log
 from tests.support.wait_until import wait_until
 
 from .server import PLANTED, Server

@@ -14,8 +14,8 @@ from spark_repl import read_changes
 from spark_repl.binlog.events.payload import View
 from spark_repl.binlog.events.windows import whole_events, windows
 from spark_repl.decode import spans
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import StageTask
+from spark_repl.decode.stage_task import StageTask
+from spark_repl.decode.stage_worker import stage
 from spark_repl.errors import DecodeError
 from spark_repl.relay import file_transactions as index_of_compressed
 from spark_repl.relay.index import build_index

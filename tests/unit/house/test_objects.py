@@ -85,19 +85,19 @@ from ..errors import LogError
 from ..receiver.receiver import Receiver
 from .memory import Memory
 if TYPE_CHECKING:
-    from ..control.recorded_filters import FilterRules
-def f(rules: FilterRules | None, memory: Memory, error: LogError, count: int) -> None:
+    from ..control.recorded_filters import RecordedFilters
+def f(rules: RecordedFilters | None, memory: Memory, error: LogError, count: int) -> None:
     receiver = Receiver(count)
     receiver.writer.told, count = print, 1
     rules.origins["a"] = memory.peak = error.table = "b"
     receiver.number += 1
     receiver.stop()
 @jit
-def kernel(rules: FilterRules) -> None:
+def kernel(rules: RecordedFilters) -> None:
     rules.places[0] = 1
 """
     assert sorted(written(["bench"], ast.parse(text))) == [
         "receiver.number of Receiver",
         "receiver.writer.told of Receiver",
-        "rules.origins['a'] of FilterRules",
+        "rules.origins['a'] of RecordedFilters",
     ]

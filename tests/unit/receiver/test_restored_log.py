@@ -17,8 +17,8 @@ from spark_repl.receiver.restored_log import Needed, restore
 from spark_repl.relay.archive import RelayArchive
 from spark_repl.relay.file_list import read_list
 from spark_repl.relay.log import open_log
+from spark_repl.relay.log_inspection import verify_log
 from spark_repl.relay.published_end import read_end
-from spark_repl.relay.verify import verify_log
 from spark_repl.runtime.stores import store_of
 from tests.support.archived_log import (
     TARGET,

@@ -20,9 +20,9 @@ from spark_repl.relay import file_list
 from spark_repl.relay import log as log_module
 from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.log_inspection import verify_log
 from spark_repl.relay.published_end import NAME, End, read_end
 from spark_repl.relay.record import gtid_text
-from spark_repl.relay.verify import verify_log
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, events_of, feed, looks_cut, packets, receive
 

@@ -14,8 +14,8 @@ from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.file_list import FileList, file_name, write_list
 from spark_repl.relay.log import open_log
+from spark_repl.relay.log_inspection import verify_log
 from spark_repl.relay.published_end import NAME
-from spark_repl.relay.verify import verify_log
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.disk_steps import disk_steps
 from tests.support.dump_stream import dump, feed, packets, receive, receive_at

@@ -16,7 +16,7 @@ from spark_repl import read_changes
 from spark_repl.receiver.purge import purge
 from spark_repl.relay.lease import Lease, readers
 from spark_repl.relay.log import open_log, read_while_purged
-from spark_repl.relay.verify import dump
+from spark_repl.relay.log_inspection import dump
 from tests.support.relay_reader import ask, read, reader_of
 
 _HOLDS = """

@@ -21,9 +21,9 @@ from spark_repl.gtid import GtidSet
 from spark_repl.receiver.own_events import with_checksum
 from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.log_inspection import dump, verify_log
 from spark_repl.relay.record import gtid_text
 from spark_repl.relay.split_transactions import Piece, is_split, open_pieces, pieces_of
-from spark_repl.relay.verify import dump, verify_log
 from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
 from tests.support.relay_split import (
     anonymous,

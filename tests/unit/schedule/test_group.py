@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.binlog.events.xid import Xid
 from spark_repl.config import Apply
-from spark_repl.decode.staged import Part, Staged
+from spark_repl.decode.stage_task import Part, Staged
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD, Kind

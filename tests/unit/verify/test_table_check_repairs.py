@@ -15,7 +15,7 @@ from spark_repl.sql.classify import classify
 from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify import table_check
 from spark_repl.verify.table_check import TableCheck, repairs_of
-from spark_repl.write.rows.staged_rows import key_digests
+from spark_repl.write.rows.certain_rows import key_digests
 
 RANGES = ("WHERE `b` <= 9", "WHERE `b` > 9 AND `b` <= 20", "WHERE `b` > 20")
 

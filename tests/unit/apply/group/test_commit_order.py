@@ -17,7 +17,7 @@ import pytest
 
 from spark_repl.apply.group.commit_order import CommitOrder, CommitStrategy, StrictOrder
 from spark_repl.apply.group.per_table_order import PerTableOrder
-from spark_repl.decode.staged import Staged
+from spark_repl.decode.stage_task import Staged
 from spark_repl.errors import CommitOrderError, RowError
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup

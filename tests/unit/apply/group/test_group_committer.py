@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spark_repl.apply.group.group_committer import RetryingWriter, StagedParts
-from spark_repl.decode.staged import Staged
+from spark_repl.decode.stage_task import Staged
 from spark_repl.relay.record import RECORD
 from spark_repl.runtime.retry import Retries
 from spark_repl.schedule.group import Group, StagedGroup

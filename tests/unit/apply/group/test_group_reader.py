@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from spark_repl.apply.group.group_reader import PendingRead
-from spark_repl.decode.staged import Staged
+from spark_repl.decode.stage_task import Staged
 from spark_repl.errors import DecodeError, Stopped, TargetError
 
 _EARLY = DecodeError("damage", position="1:400")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from spark_repl.apply.group.commit_order import CommitOrder
 from spark_repl.apply.group.per_table_order import Meeting, PerTableOrder
-from spark_repl.decode.staged import Staged
+from spark_repl.decode.stage_task import Staged
 from spark_repl.errors import CommitOrderError, RowError, TargetError, Withdrawn
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup

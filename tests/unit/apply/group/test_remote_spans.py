@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.apply.group.remote_spans import RemoteSpans
 from spark_repl.decode.spans import read_span
-from spark_repl.decode.staged import Span, StageTask
+from spark_repl.decode.stage_task import Span, StageTask
 from spark_repl.errors import DecodeError
 from spark_repl.relay.archived_ranges import (
     ArchivedChunk,

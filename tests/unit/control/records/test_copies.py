@@ -29,7 +29,7 @@ from spark_repl.control.records.copies import (
     standing,
 )
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
-from spark_repl.control.records.log_history import History
+from spark_repl.control.records.log_identity import LogIdentity
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.replaced_tables import gone_paths, remove_replaced, replaced_paths
 from spark_repl.control.records.retention import Retention
@@ -173,7 +173,7 @@ def test_the_first_cut_of_a_copy_lies_where_the_log_begins(tmp_path: Path) -> No
     log.rotate()
     (log.folder / "bin.000001").unlink()
     relay, tables = open_log(str(log.folder)), {"t.a": TableVersion("t/a", 1, "m", 0)}
-    found = first_cut(relay, History("log", 40, {}), gtids(5), tables)
+    found = first_cut(relay, LogIdentity("log", 40, {}), gtids(5), tables)
     begin = RelayPosition(42, log.path.stat().st_size)
     assert (found.position, found.gtid_executed) == (begin.packed, str(gtids(5)))
     assert (found.log_id, found.tables) == ("log", tables)

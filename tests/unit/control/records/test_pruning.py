@@ -14,7 +14,7 @@ from spark_repl.control.records import pruning, repair_results
 from spark_repl.control.records.copies import Copy, consistent_paths, last_copy, record_copy
 from spark_repl.control.records.definitions import Definitions
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
-from spark_repl.control.records.log_history import History, record, recorded
+from spark_repl.control.records.log_identity import LogIdentity, record, recorded
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.replaced_tables import gone_paths
 from spark_repl.control.records.retention import Retention
@@ -158,11 +158,11 @@ def test_fingerprints_of_old_log_files_are_pruned(
     monkeypatch.setattr(pruning, "_FILES", 3)
     monkeypatch.setattr(pruning, "_LOGS", 1)
     for number in range(1, 9):
-        record(control, History("log", 10, {n: f"of {n}" for n in range(1, number + 1)}))
+        record(control, LogIdentity("log", 10, {n: f"of {n}" for n in range(1, number + 1)}))
         size = sum(len(row["detail"]) for row in control.rows("history"))
         assert size < number * 120, "a row has its own file alone"
     for other in ("x", "y"):
-        record(control, History(other, 90, {1: other}))
+        record(control, LogIdentity(other, 90, {1: other}))
     control.publish(cut(1, file=16))  # its sixth file; the applier is behind
     prune(control, layout)
     logs = {log.log_id: log for log in recorded(Control(control.path))}
@@ -178,7 +178,7 @@ def test_which_logs_cuts_are_of_is_seen_at_their_beginning(
     What does not begin as cuts do is read all the same."""
     monkeypatch.setattr(pruning, "_LOGS", 1)
     for log in ("a", 'b"', "c", "d", "e"):
-        record(control, History(log, 10, {1: log}))
+        record(control, LogIdentity(log, 10, {1: log}))
     control.publish(cut(1))
     details = ['{"log_id": "a", ', '{"tables": {}, "log_id": "d"}', json.dumps({"log_id": 'b"'})]
     control.publish(cut(9))

@@ -13,8 +13,8 @@ from spark_repl.delta.log.table_log import TableLog
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
 from spark_repl.tables.target_table import TargetTable
-from spark_repl.verify.claimed_keys import ClaimedKeys
 from spark_repl.verify.cut_files import files_of
+from spark_repl.verify.shared_keys_check import SharedKeysCheck
 from spark_repl.verify.target_files import digest_files
 
 
@@ -39,9 +39,9 @@ def written(folder: Path, rows: dict[str, list[tuple[int, str]]]) -> str:
     return str(folder)
 
 
-def find(folder: str, work: Path, definition: TargetTable, version: int) -> ClaimedKeys:
+def find(folder: str, work: Path, definition: TargetTable, version: int) -> SharedKeysCheck:
     whole = files_of(TableLog(), folder, version)
-    return ClaimedKeys.find(definition, whole, str(work), digest_files)
+    return SharedKeysCheck.find(definition, whole, str(work), digest_files)
 
 
 @pytest.mark.parametrize("kind", ["BIGINT", "INT"])

@@ -1,4 +1,4 @@
-"""History: which log the packed positions belong to, and whether a log continues the target.
+"""LogIdentity: which log the packed positions belong to, and whether a log continues the target.
 
 The number in a file's name says nothing by itself: after RESET, or on another server, the same
 names come again. So the control table keeps a fingerprint for every file. If a number comes with
@@ -7,7 +7,7 @@ position recorded so far, and only GTIDs decide which transactions the tables al
 
 A log may also lack transactions after the target's position (WL#3970: a position has a meaning only
 in its own log). In the log that was applied before, file and offset show that. In another one
-(``History.renewed``) only GTIDs do: the log must contain what the target has executed, and the
+(``LogIdentity.renewed``) only GTIDs do: the log must contain what the target has executed, and the
 target must contain what precedes the log.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class History:
+class LogIdentity:
     """A log as the target counts it. ``base``: added to the number in a file's name. ``renewed``:
     it is not the log that was applied before, so transactions are skipped by GTID."""
 
@@ -54,7 +54,7 @@ def fingerprints(log: RelayLog) -> dict[int, str]:
     }
 
 
-def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> History:
+def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> LogIdentity:
     """Return the history of ``log``. ``highest``: the largest position in any table or cut."""
     present = fingerprints(log)
     for earlier in reversed(recorded(control)):
@@ -71,23 +71,23 @@ def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> H
         break
     base = max(0, (highest >> OFFSET_BITS) + 1 - min(present, default=1))
     # Tables may exist before the first cut: their positions are also of the log before.
-    return History(uuid.uuid4().hex, base, present, renewed=cut is not None or highest > 0)
+    return LogIdentity(uuid.uuid4().hex, base, present, renewed=cut is not None or highest > 0)
 
 
-def recorded(control: Control) -> list[History]:
+def recorded(control: Control) -> list[LogIdentity]:
     """Return the logs that were applied, each with the files of all its rows. The log that was
     written last is the last."""
-    logs: dict[str, History] = {}
+    logs: dict[str, LogIdentity] = {}
     for row in control.rows("history"):
         detail = json.loads(row["detail"])
         digests = {int(number): digest for number, digest in detail["fingerprints"].items()}
         before = logs.pop(detail["log_id"], None)
         files = {**before.fingerprints, **digests} if before else digests
-        logs[detail["log_id"]] = History(detail["log_id"], detail["base"], files)
+        logs[detail["log_id"]] = LogIdentity(detail["log_id"], detail["base"], files)
     return list(logs.values())
 
 
-def record(control: Control, history: History) -> None:
+def record(control: Control, history: LogIdentity) -> None:
     """Write those files of the history that no row has. A row for each file, and not all files in
     each row: the rows would grow with the square of the files."""
     recorded_log = next((log for log in recorded(control) if log.log_id == history.log_id), None)
@@ -99,8 +99,8 @@ def record(control: Control, history: History) -> None:
 
 
 def indexed(
-    log: RelayLog, history: History, folder: str, known: TransactionIndex | None = None
-) -> tuple[History, TransactionIndex]:
+    log: RelayLog, history: LogIdentity, folder: str, known: TransactionIndex | None = None
+) -> tuple[LogIdentity, TransactionIndex]:
     """Return the history with all files of the log, and the index of the readable part. ``known``:
     an earlier index. Raise LogError as ``build_index``, and for a file that was replaced."""
     index = build_index(
@@ -142,7 +142,7 @@ def continues_at(
 
 
 def check_continuity(
-    history: History, log: RelayLog, index: TransactionIndex, cut: Cut | None, skip: GtidSet
+    history: LogIdentity, log: RelayLog, index: TransactionIndex, cut: Cut | None, skip: GtidSet
 ) -> GtidSet:
     """Return the GTID set that counts as executed before this log's first transaction to apply, if
     its positions are the cut's, or its GTIDs decide. No log has to contain ``skip``.
@@ -241,7 +241,7 @@ def _position_text(cut: Cut) -> str:
     return f": they stand at {place} of server {place.server_id}, which is not in it"
 
 
-def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
+def _check_start(log: RelayLog, history: LogIdentity, cut: Cut) -> None:
     """Raise HistoryError unless the file at the tables' position still exists, or was applied to
     its end."""
     number = (cut.position >> OFFSET_BITS) - history.base

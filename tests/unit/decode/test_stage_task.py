@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from spark_repl.decode.staged import Part, StagedObject
+from spark_repl.decode.stage_task import Part, StagedObject
 from spark_repl.runtime.object_store import ObjectStore
 
 FOLDER = "memory://staged-objects/lake/_repl/staging/1/group-1"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...control.records.log_history import History, indexed, record
+from ...control.records.log_identity import LogIdentity, indexed, record
 from ...errors import LogError, SparkReplError
 from ...observe.reports.progress_history import Backlog
 from ...position import OFFSET_BITS, RelayPosition
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...control.table.control import Control
-    from ...decode.staged import Span
+    from ...decode.stage_task import Span
     from ...relay.index import TransactionIndex
     from ...relay.log import RelayLog
     from ...relay.source_places import SourcePlace
@@ -35,7 +35,7 @@ class LogView:
     in seconds of UNIX time."""
 
     relay: RelayLog
-    history: History
+    history: LogIdentity
     index: TransactionIndex
     at: float = field(default_factory=time.time)
 
@@ -92,7 +92,7 @@ class AppliedLog:
         file was replaced, or if the receiver has begun a new log."""
         before = self.view
 
-        def see(relay: RelayLog) -> tuple[History, TransactionIndex]:
+        def see(relay: RelayLog) -> tuple[LogIdentity, TransactionIndex]:
             if relay.log_id != before.relay.log_id:
                 raise LogError(
                     "the receiver has begun a new relay log",

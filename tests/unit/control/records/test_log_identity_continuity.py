@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.control.records.log_history import continues_at
+from spark_repl.control.records.log_identity import continues_at
 from spark_repl.control.table.cut import Cut
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.source_places import SourcePlace

@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.relay.verify import dump, list_files, verify_log
+from spark_repl.relay.log_inspection import dump, list_files, verify_log
 from tests.support.oltp_corpora import CORPORA
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ...decode.staged import Part
+from ...decode.stage_task import Part
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.digests import digests
 from ...runtime.private_files import private_opener

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.records.log_history import (
-    History,
+from spark_repl.control.records.log_identity import (
+    LogIdentity,
     check_continuity,
     check_same,
     fingerprints,
@@ -55,20 +55,22 @@ def cut(file: int, numbers: str = "1", log_id: str = "x", offset: int = 400) -> 
     return Cut(RelayPosition(file, offset).packed, gtids(numbers), log_id, {}, {})
 
 
-def of(log: LogWriter | Path) -> History:
+def of(log: LogWriter | Path) -> LogIdentity:
     folder = log if isinstance(log, Path) else log.folder
-    return History("x", 0, fingerprints(open_log(str(folder))))
+    return LogIdentity("x", 0, fingerprints(open_log(str(folder))))
 
 
-def continued(log: LogWriter | Path, history: History, last: Cut | None, skip: str = "") -> GtidSet:
+def continued(
+    log: LogWriter | Path, history: LogIdentity, last: Cut | None, skip: str = ""
+) -> GtidSet:
     folder = log if isinstance(log, Path) else log.folder
     relay = open_log(str(folder))
     index = build_index(relay, str(folder.parent / "index"), complete=False, up_to_damage=True)
     return check_continuity(history, relay, index, last, GtidSet.parse(skip))
 
 
-def renewed(log: LogWriter | Path) -> History:
-    return History("y", 10, {}, renewed=True)
+def renewed(log: LogWriter | Path) -> LogIdentity:
+    return LogIdentity("y", 10, {}, renewed=True)
 
 
 # Which history.
@@ -114,7 +116,7 @@ def test_a_log_without_a_file_in_common_is_another(control, log):
 def test_a_log_that_the_source_comes_back_to(control, log):
     """The last cut is of another one: here below this one's positions, there above."""
     first = of(log)
-    record(control, History("x", 5, first.fingerprints))
+    record(control, LogIdentity("x", 5, first.fingerprints))
     begun = resolve(control, open_log(str(log.folder)), cut(5, log_id="z"), 8 << OFFSET_BITS)
     assert (begun.log_id, begun.base, begun.renewed) == ("x", 5, True)
     back = resolve(control, open_log(str(log.folder)), cut(6, log_id="z"), 8 << OFFSET_BITS)
@@ -125,21 +127,23 @@ def test_a_log_that_the_source_comes_back_to(control, log):
 def test_a_log_that_was_applied_before_another_one(control, log, tmp_path):
     """As when a cut is gone back to (a copy of one table): its own history is found."""
     record(control, of(log))
-    record(control, History("z", 3, of(filled(LogWriter(tmp_path / "z", created=1))).fingerprints))
+    record(
+        control, LogIdentity("z", 3, of(filled(LogWriter(tmp_path / "z", created=1))).fingerprints)
+    )
     found = resolve(control, open_log(str(log.folder)), cut(3), 6 << OFFSET_BITS)
     assert (found.log_id, found.base, found.renewed) == ("x", 0, False)
 
 
 def test_of_two_histories_with_the_same_files_the_newer_counts(control, log):
-    record(control, History("a", 0, of(log).fingerprints))
-    record(control, History("x", 5, of(log).fingerprints))
+    record(control, LogIdentity("a", 0, of(log).fingerprints))
+    record(control, LogIdentity("x", 5, of(log).fingerprints))
     found = resolve(control, open_log(str(log.folder)), cut(6, log_id="a"), 8 << OFFSET_BITS)
     assert found.log_id not in ("a", "x") and found.base == 8
 
 
 def test_the_history_that_was_written_last_counts(control, log):
     """Not that which was begun last; and of a file its last row."""
-    first, second = of(log), History("z", 5, {1: "of another file", 9: "later"})
+    first, second = of(log), LogIdentity("z", 5, {1: "of another file", 9: "later"})
     record(control, replace(first, fingerprints={**first.fingerprints, 1: "before"}))
     record(control, second)
     record(control, first)
@@ -174,7 +178,7 @@ def test_files_behind_the_cut_are_gone(log):
     with pytest.raises(HistoryError, match=f"{gtids('2')} is missing") as found:
         continued(log, of(log), cut(1, "1"))
     assert found.value.hint
-    shifted = History("x", 10, of(log).fingerprints)
+    shifted = LogIdentity("x", 10, of(log).fingerprints)
     assert continued(log, shifted, cut(13))
     with pytest.raises(HistoryError):
         continued(log, shifted, cut(12))
@@ -262,7 +266,7 @@ def test_a_file_that_was_replaced(log):
         check_same(relay, {1: now[1], 2: "of another one"}, now)
     assert found.value.file == str(log.folder / "bin.000002")
     with pytest.raises(LogError, match="replaced"):
-        indexed(relay, History("x", 0, {3: "of another one"}), str(log.folder.parent / "index"))
+        indexed(relay, LogIdentity("x", 0, {3: "of another one"}), str(log.folder.parent / "index"))
 
 
 def test_a_file_that_was_only_just_begun_has_no_fingerprint_yet(log):

@@ -1,4 +1,5 @@
-"""ClaimedKeys: keys of which two channels have rows in a Delta table that both feed by row filters.
+"""SharedKeysCheck: keys of which two channels have rows in a Delta table that both feed by row
+filters.
 
 The user declares that the filters are disjoint (``disjoint`` of ``[[tables]]``). Keys are compared
 by their values: two texts that are equal by a collation are two keys here.
@@ -29,7 +30,7 @@ CLAIMED = "claimed"
 
 
 @dataclass(frozen=True)
-class ClaimedKeys:
+class SharedKeysCheck:
     """Keys that several channels have. ``keys``: sorted, those of the channel's table that
     ``channels`` also have; ``own``: the channel's files, with only the key's columns, of the types
     in ``schema``."""
@@ -47,7 +48,7 @@ class ClaimedKeys:
         whole: FileSet,
         work: str,
         run: Callable[[list[FileTask]], object],
-    ) -> ClaimedKeys:
+    ) -> SharedKeysCheck:
         """Compare the keys of a channel's table with the other channels' keys in the same version
         of the Delta table. ``whole``: all its files; ``work``: the folder of digests; ``run``
         digests files."""

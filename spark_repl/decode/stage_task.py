@@ -212,7 +212,7 @@ class Part:
     """Changes of one table and shard: an Arrow IPC stream in ``blob``, a file, or an object.
 
     ``whole``: rows move between keys, or have no key, so one task has to see all shards of the
-    table. ``asks``: the outcome depends on the target's rows as well (``write.rows.key_changes``).
+    table. ``asks``: the outcome depends on the target's rows as well (``write.rows.net_changes``).
     ``twins``: rows of different bytes may be equal values (``binlog.rows.equal_values``).
     """
 

@@ -30,7 +30,7 @@ from .key_hash import hash_binary
 from .metadata_values import metadata_of_changes
 from .renamed_tables import RenamedTables
 from .spans import read_task
-from .staged import Part, SplitTables, Staged, StagedObject, StageTask, same_shape
+from .stage_task import Part, SplitTables, Staged, StagedObject, StageTask, same_shape
 from .target_rows import filtered, target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_repl.control.records.log_history import check_beginning
+from spark_repl.control.records.log_identity import check_beginning
 from spark_repl.errors import HistoryError
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log

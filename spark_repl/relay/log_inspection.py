@@ -1,4 +1,8 @@
-"""The inspector of a relay log: checks every checksum and boundary, lists files, prints events."""
+"""Log inspection: checks each checksum and boundary of a relay log, lists files, prints events.
+
+The commands ``relay verify``, ``relay ls`` and ``relay dump`` call it. It compares nothing with the
+target: ``verify`` does.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +34,10 @@ from .record import gtid_text
 from .split_transactions import Open, lost_part
 
 if TYPE_CHECKING:
-    from .file_head import RelayFile
     from .file_index import FileIndex
     from .index import TransactionIndex
     from .log import RelayLog
+    from .relay_file import RelayFile
 
 Shown = Callable[[str, int], str]
 _GTID_TYPES = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
