@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 
 _IMAGES_HINT = f"set binlog_row_image=FULL in every session of the source; {reset_table()}"
-_BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
+_KEYLESS_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
 
 
-def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TargetTable) -> Any:
+def keyless_rows(staged: pa.Table, flags: Any, positions: Longs, definition: TargetTable) -> Any:
     """Return the rows of a table without a key, with the defaults of columns that an INSERT leaves
     out. ``flags``, ``positions`` [n]: those of each row's change.
 
@@ -53,7 +53,7 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: Target
                 else f"a row image of a table without key lacks column {column.name}",
                 position=RelayPosition.unpack(int(positions[np.argmax(bad)])),
                 table=definition.name,
-                hint=_IMAGES_HINT if of_log else _BAG_HINT,
+                hint=_IMAGES_HINT if of_log else _KEYLESS_HINT,
             )
         values = one_chunk(staged.column(i))
         if lacks.any():

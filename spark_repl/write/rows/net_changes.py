@@ -22,7 +22,7 @@ from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.large_columns import joined
-from .keyless_changes import heads, value_codes, whole_bag
+from .keyless_changes import heads, keyless_rows, value_codes
 from .partial_row_fill import ChangeLog, MissingValues, fill_partial_rows
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _bag(
     rows = staged.drop_columns(list(EXTRA))
     positions = heads(staged.column("positions"))
     if partial:
-        rows = whole_bag(staged, heads(staged.column("flags")), positions, definition)
+        rows = keyless_rows(staged, heads(staged.column("flags")), positions, definition)
     if definition.appends:
         code, distinct = np.arange(rows.num_rows, dtype=np.int32), rows.num_rows
     elif partial or any(part.twins for part in parts):

@@ -35,7 +35,7 @@ from ..files.change_data import write_changes
 from ..files.key_index import write_indexed
 from ..files.key_lookup import find_rows, index_of, key_text
 from ..files.write_task import Violation, Written
-from .keyless_changes import heads, whole_bag
+from .keyless_changes import heads, keyless_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +132,7 @@ def _images(task: WriteTask) -> _Images:
     order = rows.column(task.definition.extra_columns["valid_from_order"]).to_numpy()
     code, _ = codes(one_chunk(staged.column("key")))
     if staged.column("held").null_count < staged.num_rows:
-        rows = whole_bag(staged, flags, positions, task.definition)
+        rows = keyless_rows(staged, flags, positions, task.definition)
     # By key, then by position, then by the order of changes within a transaction.
     chosen = np.lexsort((order, positions, code))
     rows = rows.take(pa.array(chosen)).combine_chunks()
