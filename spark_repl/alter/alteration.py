@@ -53,8 +53,8 @@ class UnknownValue:
 
 @dataclass(frozen=True, slots=True)
 class RestoredColumn:
-    """The target's column ``number``, which the source had dropped and has again. Rows with NULL
-    get the value that existing rows get in a new column."""
+    """The target's column ``number``, which the source had dropped and now has again. Rows in which
+    it is NULL get the value that existing rows get in a new column."""
 
     number: int
     new: ConstantValue | CurrentTimestamp
@@ -71,10 +71,10 @@ Other = TypeVar("Other", bound=TableDefinition)
 
 @dataclass(frozen=True, slots=True)
 class Altered(Generic[Table]):
-    """A table after a statement. ``origins`` has one entry for each column of ``definition``.
-    ``rows_go`` is the reason why the log does not show what happens to the rows (DISCARD
-    TABLESPACE), '' if it does. ``rows_come``: the log does not show which rows are then added
-    (IMPORT TABLESPACE)."""
+    """A table after a statement.
+    ``origins`` has one entry for each column of ``definition``. ``rows_go``: the reason why the log
+    does not show which rows are removed (DISCARD TABLESPACE), or ''. ``rows_come``: the log also
+    does not show which rows are then added (IMPORT TABLESPACE)."""
 
     definition: Table
     origins: tuple[ColumnSource, ...]
@@ -93,8 +93,8 @@ class Altered(Generic[Table]):
     """whether bytes without a character are U+FFFD in the rows"""
 
     def of(self, definition: Other, origins: tuple[ColumnSource, ...]) -> Altered[Other]:
-        """Return the effect on another definition of the table: on the target's, if this is the
-        effect on the source's."""
+        """Return the same effect on another definition of the table, for example on the target's if
+        this is the effect on the source's."""
         rest: dict[str, Any] = {
             field.name: getattr(self, field.name)
             for field in fields(self)

@@ -34,7 +34,8 @@ class PartitionsAfter:
 def altered_partitions(
     definition: SourceTable, actions: Sequence[Action], entries: Sequence[PendingColumn]
 ) -> PartitionsAfter:
-    """Return the partitions of ``definition`` after ``actions``. ``entries``: its columns then."""
+    """Return the partitions of ``definition`` after ``actions``. ``entries``: the columns after
+    them."""
     now = _with_new_names(definition.partitioning, definition, entries)
     gone, reason = None, ""
     for action in actions:

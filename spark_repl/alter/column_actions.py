@@ -34,10 +34,11 @@ _ROW_ID = "my_row_id"
 
 @dataclass(slots=True, eq=False)
 class PendingColumn:
-    """A column while the statement is applied. ``number`` and ``before`` are the column of the
-    table before, -1 and None for a new column. ``clause`` is the column as the statement writes it,
-    None if it does not. ``new_default``: ``before`` already has the default of SET DEFAULT or DROP
-    DEFAULT. ``placed``: the statement has FIRST or AFTER for it."""
+    """A column while the statement is applied. ``number`` and ``before`` describe the column in the
+    table before the statement; they are -1 and None for a new column.
+    ``clause`` is the column as the statement writes it, or None. ``new_default``: SET DEFAULT or
+    DROP DEFAULT has already changed ``before``. ``placed``: the statement has FIRST or AFTER for
+    the column."""
 
     name: str
     number: int = -1
@@ -56,9 +57,9 @@ def unknown(name: str, table: str) -> StatementError:
 def apply_column_actions(
     definition: SourceTable, alteration: Alteration, session: Session
 ) -> list[PendingColumn]:
-    """Return the columns after the statement. As in MySQL, actions name the columns of the table
-    before, and AFTER refers to the new list. Raise StatementError with MySQL's number for a column
-    that the table does not have (1054, 1091) or has twice (1060)."""
+    """Return the columns after the statement. As in MySQL, actions use the column names from before
+    the statement, and AFTER refers to the new list. Raise StatementError with MySQL's number for a
+    column that the table does not have (1054, 1091) or has twice (1060)."""
     actions = alteration.actions
     named = _by_name(definition, actions)
     entries: list[PendingColumn] = []
@@ -124,9 +125,9 @@ def _place(entries: Sequence[PendingColumn], after: str | None, definition: Sour
 
 
 def has_row_id(definition: SourceTable) -> bool:
-    """Return whether MySQL treats the table's key as a generated invisible primary key. An equal
-    key that a user declared counts. A key of a partitioned table or of an engine other than InnoDB
-    does not (measured on 9.7.4)."""
+    """Return whether MySQL treats the table's key as a generated invisible primary key. A user's
+    key with the same definition counts. A key of a partitioned table, or of an engine other than
+    InnoDB, does not count (measured on 9.7.4)."""
     if not definition.columns or definition.partitioning or definition.engine:
         return False
     first = definition.columns[0]

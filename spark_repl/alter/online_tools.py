@@ -56,9 +56,9 @@ def copied(before: SourceTable, ghost: SourceTable) -> Altered[SourceTable]:
 
 
 def check_tool_alteration(statement: Statement, text: str, sql_mode: int) -> None:
-    """Raise SettingError if a tool's ALTER has an effect on rows that no definition shows: a CHECK
-    that rows may fail, or a column that the tool's own UPDATEs set. ``text`` is the statement's
-    text."""
+    """Raise SettingError if a tool's ALTER has an effect on rows that the definitions do not show:
+    a CHECK that rows may fail, or a column that the tool's own UPDATEs set. ``text`` is the
+    statement's text."""
     words = tokens(text, sql_mode)
     raw = [token.text.upper() if token.kind == WORD else token.raw for token in words]
     for before, word, after in zip(["", *raw], raw, [*raw[1:], ""], strict=False):

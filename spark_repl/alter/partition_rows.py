@@ -30,10 +30,10 @@ _ASTRAY = "a row is in none of the partitions that are known"
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """The rows of some partitions. ``chosen``: numbers of the partitions. ``columns``: numbers of
-    the partitioning columns; ``axes`` maps their values to numbers. ``all_rows``: the table has no
-    other rows. ``no_nulls``: a NULL of a date may be a date that no calendar has (zero_dates =
-    "null")."""
+    """The rows of some partitions.
+    ``chosen``: numbers of the partitions. ``columns``: numbers of the partitioning columns;
+    ``axes`` maps their values to numbers. ``all_rows``: the table has no other rows. ``no_nulls``:
+    a NULL date may stand for a zero or impossible date (zero_dates = "null")."""
 
     verb: str
     partitioning: Partitioning
@@ -87,8 +87,8 @@ class PartitionRows:
 
     def of_range(self, bounds: pa.Array, *, nulls: bool) -> bool | None:
         """Return True if all rows with values between two ``bounds`` [2] are in the partitions,
-        False if none is, None if only some may be. ``nulls``: whether there are also rows with
-        NULL. Only for a table partitioned by one column."""
+        False if no such row is, and None if some may be. ``nulls``: whether there are also rows
+        with NULL. Only for a table that is partitioned by one column."""
         (axis,) = self.axes
         if not axis.is_monotone or (nulls and self.no_nulls):
             return None

@@ -20,7 +20,8 @@ Keys = tuple["ForeignKey", ...]
 
 def rename(definition: Definition, name: str) -> Definition:
     """Return the table under another name, ``database.table``. Foreign keys that the server named
-    after the table get new names, and keys to the table itself refer to the new name."""
+    after the table get new names, and foreign keys that refer to the table itself use the new name.
+    """
     database, table = parts_of(name)
     keys = definition.foreign_keys
     if keys is not None:
@@ -58,9 +59,9 @@ def with_parent(keys: Keys, before: str, after: str) -> Keys:
 
 
 def with_referenced(keys: Keys, parent: str, names: Mapping[str, str]) -> Keys:
-    """Return a table's foreign keys after columns of the table ``parent`` got other names.
+    """Return a table's foreign keys after columns of the table ``parent`` were renamed.
 
-    ``names``: the name before -> the name after.
+    ``names``: old name -> new name.
     """
     lower = {before.lower(): after for before, after in names.items()}
     return tuple(

@@ -50,10 +50,10 @@ def retain_columns(
     target: TargetTable, altered: Altered[SourceTable], *, keeps: bool
 ) -> Altered[TargetTable]:
     """Return the target's table after the source applies ``altered``. ``keeps``: the target keeps a
-    column that is dropped or narrowed; otherwise it keeps only what it had kept before.
+    column that is dropped or narrowed; otherwise it keeps only columns that it already kept.
 
-    Raise SettingError for a type that is neither wider nor narrower, and for a column with the name
-    of a kept one. Raise it also for a table without a key, whose rows could not be identified.
+    Raise SettingError for a type that is neither wider nor narrower, for a column with the name of
+    a kept column, and for a table without a key, whose rows could not be identified.
     """
     own = [number for number, column in enumerate(target.columns) if not column.kept]
     carried = {o.number for o in altered.origins if isinstance(o, CarriedColumn)}

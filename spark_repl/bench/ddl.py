@@ -61,7 +61,8 @@ class _Did:
 
 @dataclass(frozen=True)
 class DdlLoad:
-    """A load: small ``statements`` over ``tables``, and the rewrite of a table of ``rows`` rows."""
+    """A load: small ``statements`` over ``tables``, and the rewrite of a table with ``rows``
+    rows."""
 
     statements: int
     tables: int
@@ -69,11 +70,12 @@ class DdlLoad:
 
 
 def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
-    """Apply a log of the load, after a small log of the same kind that warms the session.
+    """Apply a log of the load, after a small log of the same kind that warms the session up.
 
-    ``per_s``: the small statements, from the first to the last, cuts and all that is between them
-    included; ``ways``: of each way how many, and the seconds of one; ``processor_s``: of this
-    process and the JVM together, for the small statements.
+    ``per_s``: small statements per second, from the first to the last, including cuts and
+    everything in between; ``ways``: for each way of applying a statement the number of statements,
+    and the seconds of one; ``processor_s``: processor time of this process and the JVM together,
+    for the small statements.
     """
     from ..runtime.spark_session import build_session
 

@@ -61,25 +61,25 @@ _FIGURES = ("commit_to_cut_p50_s", "commit_to_cut_p99_s", "status_s", "rss_mib")
 
 @dataclass(frozen=True)
 class Age:
-    """Age of a target: ``days`` of ``commits_per_day``, spread over its tables."""
+    """The age of a target: ``days`` with ``commits_per_day`` each, distributed over its tables."""
 
     days: float
     commits_per_day: int
 
     def give(self, config: Config) -> int:
-        """Age the target, and return the number of commits per table."""
+        """Add the commits of this age to the target, and return the number of commits per table."""
         last = Control.existing(config.target.path).last_cut()
         assert last is not None
         return make_old(config, self.days * 24, self.commits_per_day / 86400 / len(last.tables))
 
 
 def bench_endurance(recording: Recording, age: Age, rate: float, below: str = "") -> dict[str, Any]:
-    """Compare a new target with one of an ``age``, alternately in one session.
+    """Compare a new target with an old one (``age``), alternately in one session.
 
     Each target gets the recording after its prepared part, at ``rate`` transactions per second.
-    Times are in seconds; a transaction's time is from the log to its cut. Figures of old targets
-    are the worse of two. ``below``: folder of the targets, also in a bucket; by default a temporary
-    folder. Raise ConfigError.
+    Times are in seconds; a transaction's time is from the log to its cut. The figures of old
+    targets are the worse of two. ``below``: folder of the targets, also in a bucket; by default a
+    temporary folder. Raise ConfigError.
     """
     from ..runtime.spark_session import build_session
 
@@ -207,7 +207,8 @@ def _best(one: Callable[[], float]) -> float:
 
 
 def make_old(config: Config, hours: float, rate: float) -> int:
-    """Add the commits of ``hours`` to each table, as far as its log retains them, and their cuts.
+    """Add the commits of ``hours`` hours to each table, as far as its log retains them, and their
+    cuts.
 
     ``rate``: commits per second and table. Return the number of commits per table.
     """
@@ -302,11 +303,10 @@ _STEP_S = 0.002
 
 
 class GrowingLog:
-    """A recording's files, in a folder of their own, up to ``prepared``; the rest is appended
-    later.
+    """A recording's files in a separate folder, up to ``prepared``; the rest is appended later.
 
     ``ends``: packed ends of the transactions after ``prepared``; ``at``: when each was appended, in
-    seconds of ``time.perf_counter``; 0: not yet.
+    seconds of ``time.perf_counter``, or 0 if it was not appended yet.
     """
 
     def __init__(self, recorded: str, folder: str, prepared: Until) -> None:

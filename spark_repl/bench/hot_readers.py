@@ -31,8 +31,8 @@ _READY = "ready"
 
 
 class HotReaders:
-    """``count`` readers of ``folder``, started before the log exists. The caller has to call
-    ``published`` with each end."""
+    """``count`` readers of ``folder``, which start before the log exists. The caller has to call
+    ``published`` with each end of the log."""
 
     def __init__(self, folder: str, count: int, *, idle: bool = False) -> None:
         self._folder, self._count, self._idle = folder, count, idle

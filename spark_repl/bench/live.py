@@ -44,10 +44,10 @@ def bench_receive(
 ) -> dict[str, Any]:
     """Receive everything that the source still has into a temporary folder, ``runs`` times.
 
-    With the path of ``mysqlbinlog``, compare it, alternately. With ``readers``, measure also with
-    that number of processes that follow the log meanwhile. The best run is reported.
+    With the path of ``mysqlbinlog``, alternate with runs of that program. With ``readers``, also
+    measure with that number of processes that follow the log. Report the best run.
 
-    Raise SourceError, SetupError. Shows up on the source as a replica of its own.
+    Raise SourceError, SetupError. The source shows the receiver as a separate replica.
     """
     figures, others = list[dict[str, Any]](), list[float]()
     beside = list[dict[str, Any]]()
@@ -138,12 +138,12 @@ def bench_steady(
 ) -> dict[str, Any]:
     """Measure the time from the source's commit to the published end of a relay log.
 
-    The source has its own load meanwhile. The receiver is a process of its own, which begins at the
-    source's current position in an empty ``relay.path``. The source dates a commit before its own
-    fsync, so the fsync is included. With ``readers``, measure also how long that number of
+    The source's own clients cause the load. The receiver runs in a separate process, which begins
+    at the source's current position in an empty ``relay.path``. The source dates a commit before
+    its own fsync, so the fsync is included. With ``readers``, also measure how long that number of
     processes take to see an end.
 
-    Needs the source's clock to be this machine's. Raise SourceError, ConfigError.
+    The source must use this machine's clock. Raise SourceError, ConfigError.
     """
     folder = config.relay.path
     if read_end(folder) is not None:
@@ -207,10 +207,10 @@ def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
 def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
     """Measure the time from the source's commit to the cut that shows a transaction.
 
-    The source has its own load meanwhile. ``run``'s receiver and applier work on the configured
-    target. Commits of the first 20 s (a cold JVM) do not count.
+    The source's own clients cause the load. The receiver and applier of ``run`` work on the
+    configured target. Commits of the first 20 s (a cold JVM) do not count.
 
-    Needs the source's clock to be this machine's. Raise what ``run`` raises.
+    The source must use this machine's clock. Raise what ``run`` raises.
     """
     from ..apply.start.replica import Replica
 

@@ -10,10 +10,10 @@ _GROWN = 1.01
 
 
 class Memory:
-    """Peak of the process tree's proportional set size (shared pages counted once), in MiB.
+    """The peak proportional set size of the process tree (shared pages counted once), in MiB.
 
-    To read it, Linux walks all pages, which costs a quarter of a core at four times a second. So it
-    is read only if the sum of the resident sizes, which cost nothing, has grown.
+    To compute this size, Linux walks all pages, which costs a quarter of a core at four times a
+    second. So it is read only if the sum of the resident sizes, which costs nothing, has grown.
     """
 
     def __init__(self) -> None:

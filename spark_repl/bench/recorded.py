@@ -44,8 +44,8 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
     """Measure the decoding of a log to Arrow: one core, no Spark, checksums verified.
 
     ``rows``: row images (an UPDATE has two), all decoded into columns by ``read_changes``, which
-    also reads the log's index; dates that no calendar has are NULL. ``net_changes``: a worker's
-    result for the same transactions, with one image a key, written to a file; without the index.
+    also reads the log's index; zero and impossible dates are NULL. ``net_changes``: a worker's
+    result for the same transactions, with one image per key, written to a file; without the index.
     """
     with tempfile.TemporaryDirectory() as folder:
         tasks, size = _tasks(files, folder)
@@ -132,8 +132,8 @@ class Recording:
 
 
 def requests_per_group(before: Mapping[str, int], groups: int) -> dict[str, Any]:
-    """Return this process's requests to the object store since ``before``, by kind, for each of so
-    many groups. Return an empty dict if there were none."""
+    """Return this process's requests to the object store since ``before``, by kind, per group.
+    Return an empty dict if there were none."""
     counts = Counter(request_counts())
     counts.subtract(before)
     shares = {kind: round(count / max(1, groups), 2) for kind, count in counts.items() if count}
@@ -145,8 +145,8 @@ def bench_apply(
 ) -> dict[str, Any]:
     """Apply a recording into new targets, ``runs`` times in one session. Report the last run.
 
-    ``fresh_index``: remove the tables' key index first, so that its rebuild is timed with the rest.
-    ``below``: folder of the targets, also in a bucket; by default a temporary one.
+    ``fresh_index``: first remove the tables' key indexes, so that their rebuild is included in the
+    time. ``below``: folder of the targets, also in a bucket; by default a temporary folder.
     """
     from ..apply.start.replica import Replica
     from ..runtime.spark_session import build_session

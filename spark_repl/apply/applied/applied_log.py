@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogView:
-    """A log at one moment: its files, their history, and their transactions. ``at``: that moment,
-    in seconds of UNIX time."""
+    """A log as it was at one moment: its files, their history, and their transactions. ``at``: that
+    moment, in seconds of UNIX time."""
 
     relay: RelayLog
     history: LogIdentity
@@ -41,10 +41,11 @@ class LogView:
 
 
 class AppliedLog:
-    """The applied log. ``path``: the log's folder. ``folder``: the folder of its index.
+    """The log that the applier applies. ``path``: the log's folder. ``folder``: the folder of its
+    index.
 
-    ``refresh`` replaces ``view`` as a whole, so that any thread sees files, history and index of
-    one moment.
+    ``refresh`` replaces ``view`` as a whole, so each thread sees files, history and index of the
+    same moment.
     """
 
     def __init__(self, path: str, folder: str, control: Control, view: LogView) -> None:
@@ -53,7 +54,7 @@ class AppliedLog:
 
     @property
     def base(self) -> int:
-        """Return the number to add to the number in a file's name."""
+        """Return the number that is added to file numbers in packed positions."""
         return self.view.history.base
 
     @property
@@ -62,9 +63,8 @@ class AppliedLog:
         return RelayPosition(self.base + self.view.relay.files[0].number, 0).packed
 
     def hold(self, position: int) -> None:
-        """Keep every purge from the file of this packed position and from later files, until
-        ``close`` or the next call. If that file was purged before, hold the first file that
-        exists."""
+        """Protect the file of this packed position, and later files, from purges until ``close`` or
+        the next call. If that file was purged before, protect the first file that exists."""
 
         def see(relay: RelayLog) -> None:
             self._lease.hold(relay, (position >> OFFSET_BITS) - self.base)
@@ -77,8 +77,8 @@ class AppliedLog:
                 read_while_purged(self.path, see)
 
     def hold_by(self, lease: Lease, position: int) -> None:
-        """Move a lease to the file of this packed position, while ``hold`` moves on. Leave it where
-        it is if that file was purged."""
+        """Move ``lease`` to the file of this packed position, independently of ``hold``. Do not
+        move it if that file was purged."""
         relay = self.view.relay
         number = min((position >> OFFSET_BITS) - self.base, relay.files[-1].number)
         with suppress(FileNotFoundError):
@@ -88,8 +88,8 @@ class AppliedLog:
         self._lease.release()
 
     def refresh(self) -> TransactionIndex:
-        """Read the transactions that were appended since; return the index. Raise LogError if a
-        file was replaced, or if the receiver has begun a new log."""
+        """Read the transactions that were appended since the last call; return the index. Raise
+        LogError if a file was replaced, or if the receiver has begun a new log."""
         before = self.view
 
         def see(relay: RelayLog) -> tuple[LogIdentity, TransactionIndex]:
@@ -108,7 +108,7 @@ class AppliedLog:
         return index
 
     def ahead(self, position: int) -> Backlog:
-        """Return what the log holds after a packed position, as far as it was read."""
+        """Return how much log there is after a packed position, as far as the log was read."""
         view = self.view
         index = view.index
         newest = index.before(index.end)
@@ -122,7 +122,8 @@ class AppliedLog:
         return spans_of(self.view.relay, self.base, records, branches)
 
     def placed(self, error: SparkReplError, transaction: Any) -> SparkReplError:
-        """Return the error with the file, position and GTID of an index record's transaction."""
+        """Return the error after adding file, position and GTID of an index record's
+        transaction."""
         place = RelayPosition.unpack(int(transaction["position"]))
         path = self.view.relay.file(place.file_no - self.base).path
         return error.at(file=path, position=place, gtid=gtid_name(transaction))
@@ -134,14 +135,14 @@ class AppliedLog:
         return f"{names[at.file_no]}:{at.offset}" if at.file_no in names else str(at)
 
     def source_of(self, position: int) -> dict[str, Any]:
-        """Return the place on the source of a packed position at which a transaction ends: server,
-        file and offset. The file and offset are missing if the log does not record them."""
+        """Return the source position of a transaction that ends at a packed position: server, file
+        and offset. The file and offset are missing if the log does not record them."""
         view = self.view
         place = self._places.end_of(view.relay, view.index, position)
         return self._source(place) | {"relay": self.name_of(position)}
 
     def source_before(self, position: int) -> dict[str, Any]:
-        """Return the place on the source where the transaction at a packed position begins."""
+        """Return the source position where the transaction at a packed position begins."""
         view = self.view
         return self._source(self._places.begin_of(view.relay, view.index, position))
 
@@ -149,18 +150,18 @@ class AppliedLog:
         return {"server_uuid": self.view.relay.source_uuid, **(place.to_json() if place else {})}
 
     def find(self, place: SourcePlace) -> int | None:
-        """Return the packed position of a place of the source between two transactions. Return None
-        if the log does not hold the place, or is another log."""
+        """Return the packed position of a source position between two transactions. Return None if
+        it is not in the log, or if this is another log."""
         view = self.view
         return self._places.find(view.relay, view.index, place)
 
     def first_place(self) -> SourcePlace | None:
-        """Return the place of the source where the log begins."""
+        """Return the source position where the log begins."""
         return self._places.first(self.view.relay, self.view.index)
 
     def count_up_to(self, records: Any, place: SourcePlace) -> int:
-        """Return how many of some consecutive records end at or before a place of the source. Raise
-        HistoryError if their files are other files of the same name."""
+        """Return how many of some consecutive records end at or before a source position. Raise
+        HistoryError if their files are different files of the same name."""
         return self._places.count_up_to(records, self.view.relay, self.view.index, place)
 
 

@@ -56,9 +56,10 @@ _FULL = "raise apply.quarantine_max_bytes or apply.quarantine_max_transactions; 
 
 @dataclass(frozen=True)
 class Final:
-    """The end of the kept changes, which is the newest cut. ``position``: packed.
+    """The newest cut, up to which changes were already kept. ``position``: packed.
 
-    Changes up to it are not kept again, even if the applier goes back to an earlier cut for a copy.
+    If the applier goes back to an earlier cut for a copy, changes up to this cut are not kept
+    again.
     """
 
     position: int
@@ -109,8 +110,8 @@ def _is_past(quarantine: Quarantine, logged: StatementEvent) -> bool:
 class Fault:
     """A change that can't be applied, and the path of its table.
 
-    At the cut to which the applier goes back, the table may have another name, or may not be
-    created yet.
+    At the cut to which the applier goes back, the table may have another name, or may not exist
+    yet.
     """
 
     error: SparkReplError
@@ -118,13 +119,13 @@ class Fault:
 
     @property
     def place(self) -> tuple[str, str | None, str | None]:
-        """Return what distinguishes this fault from others."""
+        """Return a value that identifies this fault."""
         return self.path, self.error.position, self.error.gtid
 
 
 class QuarantineChanges:
     """The changes for tables in quarantine. They are loaded at a start, together with the tables.
-    ``keep`` is for one group at a time, in order."""
+    Call ``keep`` for one group at a time, in order."""
 
     def __init__(
         self, apply: Apply, tracking: Tracking, applied: AppliedLog, catch_up: CatchUp
@@ -174,9 +175,9 @@ class QuarantineChanges:
             self._begin(fault)
 
     def fault_of(self, error: SparkReplError, executed: GtidSet) -> Fault | None:
-        """Return the fault of an error whose table can go into quarantine. Such a change can never
-        be applied, because of its data. Return None for any other error. A change that foreign keys
-        carry on has no table of its own, so it is no such fault."""
+        """Return the fault of an error whose table can go into quarantine: a change that can never
+        be applied because of its data. Return None for any other error, also for a change that a
+        foreign key cascades, because it has no table of its own."""
         if not error.table or not isinstance(error, (RowError, DecodeError, SchemaError)):
             return None
         if isinstance(error, DecodeError) and error.is_of_cascade:

@@ -75,7 +75,7 @@ class StatementResult:
 
 def shown(query: Query, session: Session, *, literals: bool) -> str:
     """Return a statement's text in one line, for messages. ``literals``: whether the text of a
-    statement about tables may show its literals, except secrets."""
+    statement about tables may show its literals (secrets are always hidden)."""
     show = redact_secrets if literals else redact_literals
     text = show(query.text, session.sql_mode)
     flat = " ".join(text.split())
@@ -83,7 +83,7 @@ def shown(query: Query, session: Session, *, literals: bool) -> str:
 
 
 def before(cut: Cut) -> Cut:
-    """Return the cut inside the transaction, before the part that is not applied yet."""
+    """Return the cut within the transaction, before the part that is not applied yet."""
     executed = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(cut.group_gtids))
     return replace(
         cut,
@@ -114,7 +114,7 @@ def read_query(record: Any, relay: RelayLog, base: int) -> Query:
 
 def check_dropped(logged: StatementEvent) -> None:
     """Raise StatementError for a DROP TABLE of several tables that failed after it dropped some of
-    them. Servers before 8.0 do that where a foreign key refers to a table (1217)."""
+    them. Servers before 8.0 can do this if a foreign key refers to a table (1217)."""
     query, statement = logged.query, logged.statement
     failed = query.error not in (0, UNKNOWN_TABLE)
     if failed and statement.effect == Effect.DROP_TABLE:

@@ -69,7 +69,8 @@ class _LazyFolder:
 
 
 class Cascading:
-    """The cascades of groups. ``followed`` is for one group at a time, in the order of the log."""
+    """Emulates the cascades of groups. Call ``followed`` for one group at a time, in the order of
+    the log."""
 
     def __init__(self, stager: Stager, cuts: CutPublisher) -> None:
         self._stager, self._cuts = stager, cuts
@@ -78,9 +79,9 @@ class Cascading:
 
     @contextmanager
     def followed(self, staged: StagedGroup) -> Iterator[StagedGroup]:
-        """Return a context of the staged group, with the changes that the source's engine made by
-        foreign keys. The files of these changes are removed at its end. Raise DecodeError if the
-        changes can't be followed."""
+        """Return a context with the staged group, to which the changes are added that the source's
+        engine made through foreign keys. At its end, the files of these changes are removed. Raise
+        DecodeError if the changes can't be computed."""
         cascading = staged.cascading
         if not cascading:
             yield staged

@@ -62,8 +62,8 @@ class CommitOrder:
             return slot
 
     def wait(self, slot: int, *, ends_branch: bool = False) -> None:
-        """Return when it is the slot's turn. Raise CommitOrderError if an earlier slot failed:
-        3030, or 3197 if the group was to end an XA branch."""
+        """Return when it is the slot's turn. Raise CommitOrderError if an earlier slot failed, with
+        the number 3030, or 3197 if the group was to end an XA branch."""
         with self._turn:
             if self._head != slot:
                 self._on_wait(slot, True)
@@ -86,7 +86,7 @@ class CommitOrder:
             self._turn.notify_all()
 
     def fail(self, slot: int) -> None:
-        """End a slot whose group can't be committed, and turn all later slots away."""
+        """End a slot whose group can't be committed. All later slots then fail also."""
         with self._turn:
             self._failed = slot if self._failed is None else min(slot, self._failed)
             self._turn.notify_all()
@@ -101,11 +101,11 @@ class CommitOrder:
 
 
 class CommitStrategy(Protocol):
-    """The way in which tables take their changes from groups.
+    """The way in which the changes of groups are committed to tables.
 
-    One thread calls ``enter`` or ``refuse`` for each group, in the order of the log. Then a thread
-    of the group's own calls ``write`` for each group that entered. ``groups_max``: how many groups
-    may be between their dispatch and their cut. ``reads_on``: whether the next group is read while
+    One thread calls ``enter`` or ``refuse`` for each group, in the order of the log. Then a
+    separate thread for each group that entered calls ``write``. ``groups_max``: how many groups may
+    be between their dispatch and their cut. ``reads_on``: whether the next group is read while
     earlier ones are still being written.
     """
 
@@ -113,31 +113,32 @@ class CommitStrategy(Protocol):
     reads_on: bool
 
     def enter(self, staged: StagedGroup) -> None:
-        """Take a group that was read. Raise CommitOrderError if no group is taken any more."""
+        """Accept a group that was read. Raise CommitOrderError if no more groups are accepted."""
 
     def refuse(self) -> None:
-        """Note that a group can't be read, so that none after it may enter."""
+        """Record that a group can't be read, so that no later group may enter."""
 
     def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
-        """Return when the group is in all of its tables and its turn has come. Call ``begins``, if
-        at all, when the group's files begin to be written.
+        """Return when the group is in all of its tables and its turn has come. A strategy may call
+        ``begins`` when it begins to write the group's files.
 
         Raise what ``CommitOrder.wait_to_commit`` and writing raise. After a RowError, which means
-        that rows don't fit, no table has any of the group.
+        that a row doesn't fit, no table has any change of the group.
         """
 
     def standstill(self) -> AbstractContextManager[bool]:
-        """Return a context of whether no later group writes a table. No write begins in the
-        context."""
+        """Return a context that tells whether no later group is being written. No write begins
+        within the context."""
 
     def close(self) -> None:
-        """Return when nothing is written any more. No group may enter or be written afterwards."""
+        """Return when all writes have ended. No group may enter or be written afterwards."""
 
 
 class StrictOrder:
-    """A ``CommitStrategy``: a group is written as a whole, in its turn (WL#6813). ``write_group``
-    writes a group to its tables, with retries, and calls its argument when files begin to be
-    written."""
+    """A
+    ``CommitStrategy`` that writes each group as a whole, in its turn (WL#6813). ``write_group``
+    writes a group to its tables, with retries, and calls its argument when it begins to write
+    files."""
 
     # One group commits while the next one is read and waits; later ones are not read yet.
     groups_max, reads_on = 2, False
@@ -153,7 +154,7 @@ class StrictOrder:
         """Do nothing: a group waits only for its turn."""
 
     def refuse(self) -> None:
-        """Do nothing: later groups are turned away when their turn comes."""
+        """Do nothing: later groups fail when their turn comes."""
 
     def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
         self._order.wait_to_commit(staged.group)

@@ -47,12 +47,13 @@ _CLOCK_S = 1.0
 
 
 class Coordinator:
-    """Applies transactions of one log to one target. Not thread-safe: one batch at a time.
+    """Applies transactions of one log to one target. Not thread-safe: call it for one batch at a
+    time.
 
     ``mark``: the low-water mark of the target. ``gaps``: the transactions that only some tables
     have. ``skip``: transactions to leave out. ``until``: where to end. ``stopping``, which any
-    thread may set, ends it after the group that is being committed. ``wait_seconds``: how long
-    commits waited for reading.
+    thread may set, ends it after the current group's commit. ``wait_seconds``: how long commits
+    waited for reading.
     """
 
     def __init__(
@@ -80,10 +81,10 @@ class Coordinator:
             self._show_gaps()
 
     def apply(self, records: Records) -> None:
-        """Apply index records in log order; pass over the records that every table already has.
+        """Apply index records in log order; skip the records that every table already has.
 
-        Raise SparkReplError with the transaction's place if one can't be applied. Then everything
-        before it has been committed, and nothing after it.
+        Raise SparkReplError, with the transaction's position, if a transaction can't be applied.
+        Everything before it has then been committed, and nothing after it.
         """
         records = self._wanted(records)
         if not len(records):
@@ -123,12 +124,12 @@ class Coordinator:
         self._status.warns([text])
 
     def apply_before_checkpoint(self, offset: int | None) -> None:
-        """Apply the transactions between the tables and the ``offset`` from which the stream
-        resumes.
+        """Apply the transactions between the tables' position and the ``offset`` from which the
+        stream resumes.
 
-        A checkpoint can be ahead of the tables: an old copy of them was restored, or it survived
-        them. Without this call the stream would skip transactions, and on an idle source no batch
-        would come.
+        A checkpoint can be ahead of the tables, if an old copy of the tables was restored or the
+        checkpoint survived them. Without this call the stream would skip transactions, and on an
+        idle source no batch would come.
         """
         if offset is None or offset <= self.mark.position:
             return
@@ -178,7 +179,8 @@ class Coordinator:
                 raise error
 
     def has_met_until(self) -> bool:
-        """Return whether ``until`` is met, even if no batch comes. Read the log's end again."""
+        """Return whether ``until`` has been reached, also if no batch comes. Read the log's end
+        again."""
         if self._until is not None and not self.reached_until:
             index = self._applied.refresh()
             if self._until.is_after_gaps:
@@ -252,8 +254,7 @@ class Coordinator:
             self._planner.observe(dispatched.group, changes)
 
     def close(self, error: BaseException | None = None) -> None:
-        """Return when nothing is under way any more. ``error``: the error that ended it, for the
-        status."""
+        """Return when all work has ended. ``error``: the error that ended it, for the status."""
         self.stopping.set()  # a group that waits for a full disk waits no longer
         self._pipeline.close()
         ahead = self._pipeline.cuts.tables_ahead().items()
@@ -285,11 +286,11 @@ class Pace:
         self._batch = clock()
 
     def begin_batch(self) -> None:
-        """Note that the stream has brought the batch that is applied now."""
+        """Record that the stream has delivered the current batch."""
         self._batch = self._clock()
 
     def end_batch(self) -> None:
-        """Note that readers can see the whole batch."""
+        """Record that readers can see the whole batch."""
         self._took.append(self._clock() - self._batch)
 
     def begin_group(self) -> None:
@@ -306,7 +307,8 @@ class Pace:
         return max(self.until_group(), gathered)
 
     def wait(self, left: Callable[[], float], is_stopping: Callable[[], bool]) -> bool:
-        """Wait until ``left`` returns 0 seconds. Return False if ``is_stopping`` came first."""
+        """Wait until ``left`` returns 0 seconds. Return False if ``is_stopping`` returned True
+        earlier."""
         while (seconds := left()) > 0:
             if is_stopping():
                 return False

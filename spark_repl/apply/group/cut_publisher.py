@@ -43,9 +43,9 @@ _HELD_BACK_MAX = 50
 class CutPublisher:
     """Publishes the cuts of one applier's groups, one after the other.
 
-    ``mark``: the low-water mark. ``last_cut``: the newest cut, even while it is held back.
-    ``groups_after_cut``: the groups that were committed after it; None while a copy catches up and
-    no group is remembered. ``held_back``: the last group whose cut is held back; the write of its
+    ``mark``: the low-water mark. ``last_cut``: the newest cut, also if it is held back.
+    ``groups_after_cut``: the groups that were committed after it; None while a copy catches up,
+    when groups are not recorded. ``held_back``: the last group whose cut is held back; writing its
     cut may be retried.
     """
 
@@ -71,7 +71,7 @@ class CutPublisher:
 
     def cut_after(self, group: Group) -> Cut:
         """Return the cut after a group, without the versions of the tables. Raise the errors of
-        reading the source's places from the relay log."""
+        reading the source's positions from the relay log."""
 
         def places() -> tuple[dict[str, Any], dict[str, Any]]:
             return self._applied.source_of(group.end), self._applied.source_before(group.start)
@@ -92,10 +92,10 @@ class CutPublisher:
         self, group: Group, cut: Cut, transactions: int, *, still: bool, more: bool = False
     ) -> bool:
         """Publish the cut after a group that the mark has passed. Return False if there is no cut,
-        because the tables show no single state of the source.
+        because the tables do not show a single state of the source.
 
-        ``still``: no table is being written. ``more``: a statement follows at once, and its cut, or
-        ``publish_held_back``, may publish this cut as well. Raise what ``Control.publish`` raises.
+        ``still``: no table is being written. ``more``: a statement follows immediately, so its cut,
+        or ``publish_held_back``, may publish this cut also. Raise what ``Control.publish`` raises.
         """
         self._ended += group.xa.ended
         tables = sorted(dict(self._tracking.tables).items())
@@ -184,8 +184,8 @@ class CutPublisher:
         self._published_to = position
 
     def tables_ahead(self) -> dict[str, int]:
-        """Return the tables that hold more than the last published cut shows -> their packed
-        positions."""
+        """Return the tables that have more changes than the last published cut shows -> their
+        packed positions."""
         tables = sorted(dict(self._tracking.tables).items())
         return {
             name: table.position for name, table in tables if table.position > self._published_to
@@ -210,9 +210,9 @@ class CutPublisher:
         self._note_published(cut.position)
 
     def next_by_hand(self) -> ByHand | None:
-        """Return the place at which the next XA branch is ended by hand. Return None if too many
-        branches were ended at this place. Also return None while no cut can show it: the next start
-        would end the branch at another place again."""
+        """Return the position for the next XA branch that is ended by hand. Return None if too many
+        branches were already ended at this position, or while no cut can show it: the next start
+        would then end the branch at a different position."""
         mark = self.mark
         at = ByHand(mark.position, mark.ended_by_hand, *self._last_transaction())
         waits = mark.lacks_cut(at.end, mark.place)
@@ -231,6 +231,6 @@ class CutPublisher:
         return "", committed_us
 
     def has_begun(self, at: ByHand) -> bool:
-        """Return whether a table has rows of the branch that is ended by hand at the place
+        """Return whether a table already has rows of the branch that is ended by hand at position
         ``at``."""
         return any(table.position == at.end for table in self._tracking.tables.values())

@@ -40,7 +40,7 @@ def said(applied: AppliedLog, record: Any) -> str:
 
 
 class FailureReport:
-    """The failures of one applier's groups. Any thread may call it."""
+    """Describes the failures of one applier's groups. Any thread may call it."""
 
     def __init__(
         self, applied: AppliedLog, control: Control, cuts: CutPublisher, status: ApplierStatus
@@ -48,8 +48,8 @@ class FailureReport:
         self._applied, self._control, self._cuts, self._status = applied, control, cuts, status
 
     def named(self, error: SparkReplError, group: Group) -> SparkReplError:
-        """Add the transaction's GTID, file and position to the error, or the owner that fences this
-        applier off. Return the error."""
+        """Add the transaction's GTID, file and position to the error. If another owner has fenced
+        this applier off, return that error instead. Return the error."""
         workers = list(group.shares)
         single = len(group.records) == 1 or error.position is not None
         if isinstance(error, GivenUpError):

@@ -72,9 +72,9 @@ class Gaps:
         return ", ".join([*ends, *([self._applied.name_of(self._last)] if self._last else [])])
 
     def count_within(self, records: Records) -> int | None:
-        """Return how many of the records come up to the end of the last gap, or None if the gap
-        ends after all of them. Raise HistoryError if the source has other files under the recorded
-        names."""
+        """Return how many of the records are before the end of the last gap, or None if the gap
+        ends after all of them. Raise HistoryError if the source has different files under the
+        recorded names."""
         counts = [self._count(records, extent) for extent in self._held if self._lacks(extent)]
         if self._mark.position < self._last:
             # The last gap can end inside a transaction: after a statement that created a table,

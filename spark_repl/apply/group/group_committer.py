@@ -57,9 +57,10 @@ _HELD_BACK = (
 class Dispatched:
     """A group between its dispatch and its cut.
 
-    ``begun``: each worker has tried once to read it. ``staged``: the group when it is read. Both
-    are None for a statement. ``may_read_next`` is set when the next group may be read: this
-    group's files begin to be written, or never will be, or a worker waits before it tries again.
+    ``begun``: the future of the first read attempt by each worker. ``staged``: the future of the
+    group after it is read. Both are None for a statement. ``may_read_next`` is set when the next
+    group may be read: when this group's files begin to be written, when it is clear that they never
+    will be, or when a worker waits before it retries.
     """
 
     group: Group
@@ -69,8 +70,7 @@ class Dispatched:
 
 
 class GroupCommitter:
-    """Commits groups. ``commit`` may run for several groups side by side, each in a thread of its
-    own."""
+    """Commits groups. ``commit`` may run for several groups in parallel, each in its own thread."""
 
     def __init__(
         self,
@@ -158,8 +158,9 @@ class GroupCommitter:
         self._publish(prefix, self._cuts.cut_after(prefix), already=written.already)
 
     def end_by_hand(self, group: Group, position: int) -> None:
-        """Commit or roll back the XA branch of a group that is in no log: its rows land after the
-        cut at ``position``. Call it only while nothing else is under way. Raise RowError."""
+        """Commit or roll back an XA branch whose end is not in the log: its rows are committed
+        after the cut at ``position``. Call it only while nothing else is in progress. Raise
+        RowError."""
         if group.xa.commits:
             self._rows.count(self._rows.write(group))
         cut = replace(self._cuts.cut_after(group), position=position)
@@ -216,8 +217,8 @@ def _nothing() -> None:
 
 class RetryingWriter:
     """Writes the rows of groups, or one table's part of them, and retries after a temporary
-    failure. ``write`` may run side by side for several groups, and for several tables of one
-    group."""
+    failure. ``write`` may run in parallel for several groups, and for several tables of one group.
+    """
 
     def __init__(
         self,
@@ -284,7 +285,8 @@ class RetryingWriter:
             parts.close()
 
     def count(self, staged: StagedGroup) -> None:
-        """Count a group that is in its tables, and keep its changes for tables in quarantine."""
+        """Count a group that is committed to its tables, and keep its changes for tables in
+        quarantine."""
         stager = self._reader.stager
         self._retries.run(lambda: stager.quarantining.keep(staged), slot=staged.group.slot)
         stager.note_tables(staged)
@@ -302,9 +304,9 @@ class RetryingWriter:
 class StagedParts:
     """The staged parts of a group over several attempts to write it. For one thread.
 
-    After a failed attempt, some tables lack their part. The workers that have changes of these
-    tables read their spans again, from start to end (WL#6964). The parts of other workers remain.
-    The caller owns ``staged``; ``close`` removes the parts that were read here.
+    After a failed attempt some tables lack their part. The workers that have changes of these
+    tables read their spans again, from start to end (WL#6964). The parts of other workers stay
+    valid. The caller owns ``staged``; ``close`` removes only the parts that were read again.
     """
 
     def __init__(self, reader: GroupReader, group: Group, staged: StagedGroup | None) -> None:
@@ -315,7 +317,7 @@ class StagedParts:
         """the workers that have to read again"""
 
     def complete(self) -> StagedGroup:
-        """Return the group, and read lost parts again. Raise what ``GroupReader.read_again``
+        """Return the group, after reading lost parts again. Raise what ``GroupReader.read_again``
         raises."""
         if self._staged is not None and not self.lost:
             return self._staged
@@ -328,21 +330,22 @@ class StagedParts:
         return self._staged
 
     def lose(self, tables: Iterable[str]) -> None:
-        """Have the parts of these tables read again, because an attempt failed to write them."""
+        """Mark the parts of these tables to be read again, because an attempt failed to write
+        them."""
         if self._staged is not None:
             names = frozenset(tables)
             parts = self._staged.by_worker
             self.lost = frozenset(part.worker for part in parts if names & part.definitions.keys())
 
     def drop(self) -> None:
-        """Remove everything that was read, to make room on a full disk, and have it read again."""
+        """Remove all staged files, to free space on a full disk, and mark them to be read again."""
         self.close()
         if self._staged is not None:
             drop_staged(self._staged)
         self._staged, self.lost = None, frozenset()
 
     def close(self) -> None:
-        """Remove the parts that were read here."""
+        """Remove the parts that were read again."""
         for fresh in self._read:
             drop_staged(fresh)
         self._read.clear()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PendingRead:
-    """An attempt to read a group, and the ``parts`` of its workers as they arrive."""
+    """An attempt to read a group, with the ``parts`` of its workers as they arrive."""
 
     attempt: ReadAttempt
     parts: Sequence[Future[Staged]]
@@ -38,7 +38,7 @@ class PendingRead:
     def of(
         cls, attempt: ReadAttempt, read_again: Callable[[StageTask], Staged], retries: Retries
     ) -> PendingRead:
-        """Have the tasks that failed read again, each in a thread of its own; return at once."""
+        """Start to read the tasks that failed again, each in its own thread; return immediately."""
         slot = attempt.group.slot
         pool = Pool(max(1, len(attempt.errors)), f"retry-{slot}")
         parts: list[Future[Staged]] = []
@@ -54,13 +54,13 @@ class PendingRead:
 
     @property
     def changes(self) -> int | None:
-        """Return how many row changes the group holds, or None while a worker tries again."""
+        """Return the number of row changes in the group, or None while a worker retries."""
         return self.attempt.staged_group().changes if self.attempt.is_complete else None
 
     def wait(self) -> StagedGroup:
         """Return the group when every worker has read its part. If a worker failed, raise its error
-        when no worker reads any more. An error without a place in the log comes first, else the
-        error at the first place."""
+        when all workers have ended. An error without a position has priority, then the error at the
+        first position."""
         errors = [error for part in self.parts if (error := part.exception()) is not None]
         if errors:
             raise min(errors, key=_rank)
@@ -95,15 +95,16 @@ def _rank(error: BaseException) -> tuple[int, int]:
 
 
 class GroupReader:
-    """``submit`` groups in the order of the log; ``finish`` waits until one is read."""
+    """Reads groups. Call ``submit`` for groups in the order of the log; ``finish`` waits until a
+    group is read."""
 
     def __init__(self, stager: Stager, status: ApplierStatus, retries: Retries) -> None:
         self.stager, self._status, self._retries = stager, status, retries
         self._thread = Pool(1, thread_name_prefix="stage")
 
     def submit(self, group: Group) -> Future[PendingRead]:
-        """Return at once a future of the group. It has its result when every worker has tried once
-        to read the group. It raises OSError if no worker could be asked."""
+        """Return immediately a future of the group. It has its result when every worker has tried
+        once to read the group. It raises OSError if no task could be started."""
         return self._thread.submit(self._begin, group)
 
     def _begin(self, group: Group) -> PendingRead:
@@ -112,7 +113,7 @@ class GroupReader:
         return PendingRead.of(attempt, self.stager.read_again, self._retries)
 
     def finish(self, pending: PendingRead) -> StagedGroup:
-        """Return the group when it is read. Raise LogError, DecodeError and OSError, and
+        """Return the group after it is read. Raise LogError, DecodeError and OSError, and
         GivenUpError after all attempts have failed."""
         try:
             staged = pending.wait()
@@ -123,12 +124,12 @@ class GroupReader:
         return staged
 
     def read_again(self, group: Group, workers: Container[int] | None = None) -> StagedGroup:
-        """Read a group from the relay log again, in the caller's thread, into a folder of its own.
-        Read only the parts of ``workers`` if they are given."""
+        """Read a group from the relay log again, in the caller's thread, into a new folder. If
+        ``workers`` are given, read only their parts."""
         self._status.works(group, STAGING)
         attempt = self.stager.read(group, workers)
         return self.finish(PendingRead.of(attempt, self.stager.read_again, self._retries))
 
     def close(self) -> None:
-        """Return when nothing is read any more."""
+        """Return when all reading has ended."""
         self._thread.shutdown(wait=True, cancel_futures=True)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class LowWaterMark:
-    """A mark that moves over whole groups, in the order of the log.
+    """A mark that advances over whole groups, in the order of the log.
 
-    ``executed``: the GTIDs of all that is in the tables. ``position``: the packed end of the last
-    transaction that every table has. ``ended_by_hand``: how many XA branches were ended by hand
-    after that transaction. ``replayed_to``: up to this packed position the applier repeats, for
-    copied tables, the transactions that the other tables have; 0 if nothing is repeated.
+    ``executed``: the GTIDs of everything that is in the tables. ``position``: the packed end of the
+    last transaction that every table has. ``ended_by_hand``: how many XA branches were ended by
+    hand after that transaction. ``replayed_to``: up to this packed position the applier repeats
+    transactions for copied tables only; 0 if it repeats none.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LowWaterMark:
 
     @property
     def place(self) -> SourcePlace | None:
-        """Return the mark's place on the source, or None before the first group."""
+        """Return the mark's source position, or None before the first group."""
         if not self.position:
             return None
         return SourcePlace.of(self._retries.run(lambda: self._applied.source_of(self.position)))
@@ -58,30 +58,31 @@ class LowWaterMark:
         return records[int(np.searchsorted(records["end"], self.position, "right")) :]
 
     def empty_existing(self, records: Records) -> Records:
-        """Return the records, emptied where all tables have the transaction from another log or
-        from a copy. Statements that were executed before are kept: later names depend on them."""
+        """Return the records, in which transactions that all tables already have (from another log,
+        or from a copy) are marked as empty. Statements that were executed before are not emptied,
+        because later names depend on them."""
         records, _ = skip_transactions(
             records, self._executed_at_start
         )  # emptied records take slots and change nothing
         return skip_copied(records, self._catch_up.copied)
 
     def count_new(self, group: Group) -> int:
-        """Return how many transactions of the group the tables did not have."""
+        """Return how many transactions of the group the tables did not already have."""
         records = group.records
         existing = skip_transactions(records, self._executed_at_start)[1]
         existing += int(np.count_nonzero(records["end"] <= self.replayed_to))
         return len(records) - existing
 
     def move_past(self, group: Group, position: int) -> None:
-        """Move the mark past a group, to a packed position. A branch that is ended by hand leaves
-        the position unchanged: its rows land after that position."""
+        """Advance the mark past a group, to a packed position. A branch that is ended by hand
+        leaves the position unchanged, because its rows are committed after that position."""
         self.executed, self.position = self.executed.union(group.gtids), position
         self.ended_by_hand = self.ended_by_hand + 1 if position < group.end else 0
 
     def lacks_cut(self, end: int, place: SourcePlace | None) -> bool:
-        """Return whether the tables show no single state of the source at ``end``. That is so while
-        a copy catches up, while a table is ahead after a crash, or while the newest cut is later
-        because the applier went back."""
+        """Return whether the tables do not show a single state of the source at ``end``. This is
+        the case while a copy catches up, while a table is ahead after a crash, or while the newest
+        cut is later because the applier went back."""
         if self._catch_up.active(self.executed):
             return True
         if not self._executed_of_newest_cut.issubset(self.executed):
@@ -89,6 +90,6 @@ class LowWaterMark:
         return self._tracking.is_ahead(end, self.executed, place)
 
     def lacking(self, tables: Iterable[str], position: int) -> list[str]:
-        """Return the given tables that lack a change before the packed position."""
+        """Return those of the given tables that lack a change before the packed position."""
         tracked = self._tracking.tables
         return [name for name in tables if name not in tracked or tracked[name].position < position]

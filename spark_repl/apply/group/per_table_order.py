@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Meeting:
-    """A point at which the parts of one group, one per table, wait for each other. Any thread may
+    """A barrier at which the parts of one group, one per table, wait for each other. Any thread may
     call it."""
 
     def __init__(self, tables: Iterable[str]) -> None:
@@ -52,7 +52,8 @@ class Meeting:
         self._changed = threading.Condition()
 
     def comes(self, table: str) -> None:
-        """Return when all parts of the group fit. Raise Withdrawn if one does not."""
+        """Return when all parts of the group have been checked and fit. Raise Withdrawn if one does
+        not fit."""
         with self._changed:
             self._awaited.discard(table)
             self._changed.notify_all()
@@ -61,7 +62,7 @@ class Meeting:
                 raise Withdrawn("another table can't take its part of this group")
 
     def breaks(self) -> None:
-        """Break the meeting because a part can't reach it. Do nothing if all parts have reached
+        """Break the barrier because a part can't reach it. Do nothing if all parts have reached
         it."""
         with self._changed:
             self._broken = True
@@ -69,16 +70,16 @@ class Meeting:
 
     @property
     def is_held(self) -> bool:
-        """Return whether all parts have reached the meeting, so that each may be committed."""
+        """Return whether all parts have reached the barrier, so that each may be committed."""
         return not self._awaited
 
 
 class PerTableOrder:
-    """A ``CommitStrategy`` that orders the parts of each table, and not the groups.
+    """A ``CommitStrategy`` that orders the parts of each table, but not the groups.
 
-    ``write_part`` writes one table's part of a group, with retries. It is called for each table in
-    the order in which the groups entered, and calls its argument between check and commit. Only one
-    thread calls ``enter``.
+    ``write_part`` writes one table's part of a group, with retries. For each table it is called in
+    the order in which the groups entered, and it calls its argument between check and commit. Only
+    one thread calls ``enter``.
     """
 
     # As long as MySQL's queue of assigned groups would be with one thread for each group.
@@ -102,7 +103,7 @@ class PerTableOrder:
         self._closed = False
 
     def refuse(self) -> None:
-        """Note that a group can't enter, so that no later group may enter."""
+        """Record that a group can't enter, so that no later group may enter."""
         self._closed = True
 
     def enter(self, staged: StagedGroup) -> None:
@@ -155,17 +156,17 @@ class PerTableOrder:
                 self._queued += Counter()  # removes tables with no part
 
     def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
-        """Wait for the group's parts, then for the turn of its cut: the tables may have the group
-        before that. ``begins`` is not called, because no thread waits for it."""
+        """Wait for the group's parts, then for the turn of its cut; the tables may have the group
+        before that turn. ``begins`` is not called, because no thread waits for it."""
         self.finish(staged.group)
         self._order.wait_to_commit(staged.group)
 
     def finish(self, group: Group) -> None:
         """Return when all parts of the group are in their tables.
 
-        If a part failed, raise its error as soon as no part of the group is under way. Raise
-        RowError, the first one in the log, only if all failures are rows that don't fit. Then no
-        part is committed.
+        If a part failed, raise its error as soon as no part of the group is in progress. Raise
+        RowError, the first one in the log, only if all failures are rows that don't fit. In that
+        case no part is committed.
         """
         parts = self._parts.pop(group.slot)
         errors = [error for part in parts if (error := part.exception()) is not None]
@@ -176,7 +177,8 @@ class PerTableOrder:
 
     @contextmanager
     def standstill(self) -> Iterator[bool]:
-        """Return a context of whether no table is being written. No write begins in the context."""
+        """Return a context that tells whether no table is being written. No write begins within the
+        context."""
         with self._lock:
             yield not self._running
 

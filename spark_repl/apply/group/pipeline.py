@@ -49,12 +49,13 @@ logger = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """The way of a batch's groups into the tables. One thread calls it.
+    """Passes a batch's groups from the log into the tables. One thread calls it.
 
-    ``begin`` a batch's records, then ``dispatch`` its groups one after the other; each is committed
-    in a thread of its own. ``mark``: the low-water mark of the target. ``cuts``: publishes cuts.
-    ``reader``, ``writer``: of groups. ``xa``: the branches. ``retries``: the attempts of
-    everything. ``groups_max``: how many groups may be dispatched and not committed.
+    Call ``begin`` with a batch's records, then ``dispatch`` for its groups one after the other;
+    each is committed in its own thread.
+    ``mark``: the low-water mark of the target. ``cuts``: publishes cuts. ``reader``, ``writer``:
+    read and write groups. ``xa``: the branches. ``retries``: counts all attempts. ``groups_max``:
+    how many groups may be dispatched and not yet committed.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Pipeline:
             raise (self._failures.named(error, group) if group else error) from error
 
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
-        """Begin a batch. Return the records to apply, and the error after them or None."""
+        """Begin a batch. Return the records to apply, and the error that follows them, or None."""
         records, self._branches, wrong = self.xa.resolve(
             self._applied, records, self._catch_up.copied, self.retries
         )
@@ -195,8 +196,8 @@ class Pipeline:
         self._order.done(group.slot)
 
     def fault_of(self, error: SparkReplError) -> Fault | None:
-        """Return the fault of an error that has stopped a group of rows, if its table may go into
-        quarantine. A statement's table may not."""
+        """Return the fault of an error that stopped a group of rows, if its table may go into
+        quarantine. A table of a statement may not."""
         if error not in self._faults:
             return None
         return self._stager.quarantining.fault_of(error, self.mark.executed)
@@ -209,11 +210,12 @@ class Pipeline:
             logger.warning("no cut behind %s: %s", self.mark.executed, error)
 
     def end_by_hand(self) -> None:
-        """End the XA branches that the user has decided about, after all that is in the tables.
+        """End the XA branches that the user has decided to end, after everything that is in the
+        tables.
 
-        The rows of the n-th branch at one place land n bytes after the cut's position, so that a
-        crash between two tables is visible. The cut's own position remains the end of a
-        transaction. While a table is ahead (after a crash), no place is after all tables, so the
+        The rows of the n-th branch at one position are committed n bytes after the cut's position,
+        so that a crash between two tables is visible. The cut's own position remains the end of a
+        transaction. While a table is ahead (after a crash), no position is after all tables, so the
         branches are ended after the next batch. Raise RowError if a branch's rows don't fit.
         """
         self._status.warns(self.xa.old(self._status.xa_age_limit_s))
@@ -236,11 +238,11 @@ class Pipeline:
             )
 
     def phases(self) -> dict[str, float]:
-        """Return the seconds of reading (beside the commits), and of the writer's phases."""
+        """Return the seconds of reading (in parallel with commits), and of the writer's phases."""
         return {"stage_s": self._stager.seconds, **self.writer.phases()}
 
     def close(self) -> None:
-        """Return when nothing is under way any more. Remove the staged files."""
+        """Return when all work has ended. Remove the staged files."""
         self._committing.shutdown(wait=True, cancel_futures=True)
         self.reader.close()
         self._entering.shutdown(wait=True, cancel_futures=True)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RemoteSpans:
-    """Converts spans of the driver's disk to spans of stores. ``xa_here``, ``xa``: the folders of
-    prepared branches on the driver's disk and in the store. ``sent_bytes``: the most bytes of the
-    log that travel with a task."""
+    """Converts spans on the driver's disk to spans in stores. ``xa_here``, ``xa``: the folders of
+    prepared branches on the driver's disk and in the store. ``sent_bytes``: largest number of log
+    bytes that are sent with a task."""
 
     xa_here: str
     xa: str

@@ -64,8 +64,8 @@ _SHARD_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class ReadAttempt:
-    """A group that every worker has tried once to read: the ``outcomes`` of ``tasks``, in their
-    order. ``folder``, ``already``: see ``StagedGroup``."""
+    """A group after every worker has tried once to read it: the
+    ``outcomes`` of ``tasks``, in their order. ``folder``, ``already``: see ``StagedGroup``."""
 
     group: Group
     tasks: Sequence[StageTask]
@@ -87,16 +87,16 @@ class ReadAttempt:
         return self.with_parts(all_of(self.outcomes))
 
     def with_parts(self, parts: Sequence[Staged]) -> StagedGroup:
-        """Return the group as it was read in these parts."""
+        """Return the group with these parts."""
         return StagedGroup(self.group, parts, self.folder, self.already)
 
 
 class Stager:
-    """Has groups read, each once.
+    """Has workers read groups, one attempt for each group.
 
     ``stage`` and ``emulate`` are a worker's functions, ``catch_up`` is what tables have from a
-    first copy, and ``seconds`` is how long reading took. The keys of a table are cut into shards if
-    the last group changed fewer tables than there are workers.
+    first copy, and ``seconds`` is how long reading took. The keys of a table are divided into
+    shards if the last group changed fewer tables than there are workers.
     """
 
     def __init__(
@@ -127,14 +127,14 @@ class Stager:
     @cached_property
     def remote(self) -> RemoteSpans | None:
         """Return the converter of spans for executors that can't read the driver's disk, or None if
-        they can. Wait for Spark if that depends on its master."""
+        they can. Wait for the Spark session if this depends on its master."""
         if not self.workers.has_own_disks():
             return None
         layout = self._layout
         return RemoteSpans(layout.xa_here, layout.xa, self.settings.task_log_bytes)
 
     def share_out(self, group: Group) -> Group:
-        """Return the group shared out among the workers, with the current foreign keys. One worker
+        """Return the group divided among the workers, with the current foreign keys. One worker
         gets all of a tiny group."""
         foreign_keys = self.tracking.foreign_keys()
         small = self.workers.is_small(log_bytes=group.length)
@@ -144,16 +144,16 @@ class Stager:
         )
 
     def idempotent(self, executed: GtidSet) -> Container[str]:
-        """Return the tables where missing rows and duplicate keys are no errors, after
+        """Return the tables in which missing rows and duplicate keys are not errors, after
         ``executed``."""
         copied = self.catch_up.tables(executed)
         strict = SomeTables.of(copied, self.tracking.without_history())
         return EveryTable(copied) if self.settings.exec_mode == "idempotent" else strict
 
     def read(self, group: Group, workers: Container[int] | None = None) -> ReadAttempt:
-        """Have the group read once, as it is shared out, from its first position to its last. Read
-        only the parts of ``workers`` if they are given. A worker's error takes the place of its
-        part."""
+        """Have the group read once, as it is divided, from its first position to its last. If
+        ``workers`` are given, read only their parts. A worker that fails returns its error instead
+        of its part."""
         in_driver = self.workers.is_small(log_bytes=group.length)
         folder = None if in_driver else self.folder.name()
         skip = self._skip(group)
@@ -244,8 +244,8 @@ class Stager:
         return frozenset(name for name, table in tables if table.at_place.truncated)
 
     def local_copy(self, path: str) -> str:
-        """Return where workers read a file of the target: a local copy if the file is on an object
-        store, unless they read the log's bytes there."""
+        """Return the path from which workers read a file of the target: a local copy if the file is
+        on an object store, unless workers read the log's bytes from the store."""
         if not is_remote(path) or self.remote is not None:
             return path
         copied = os.path.join(self.folder.make(), os.path.basename(path))
@@ -256,9 +256,9 @@ class Stager:
     def stage_table(
         self, group: Group, name: str, spans: Sequence[Span], commits: Commits | None = None
     ) -> StagedGroup:
-        """Stage only the changes that some transactions have for one table, as a group of their
-        own. ``commits``: their commits; a quarantine keeps none. Raise LogError, DecodeError and
-        OSError."""
+        """Stage only the changes that some transactions have for one table, as a separate group.
+        ``commits``: the transactions' commits, which a quarantine does not keep. Raise LogError,
+        DecodeError and OSError."""
         folder, definitions = self.folder.name(), self.tracking.logged_definitions()
         rewrites = self._filters.now.rewrites
         shares = np.array_split(np.arange(len(spans)), self.workers.count)
@@ -284,8 +284,8 @@ class Stager:
             raise
 
     def tasks_of_one_worker(self, group: Group) -> list[StageTask]:
-        """Return the tasks of the group for one worker. Each table passes over the changes that it
-        has."""
+        """Return the tasks of the group for one worker. For each table the tasks skip the changes
+        that it already has."""
         return self._tasks(assign_workers(group, 1), self._skip(group), 1, None)
 
     def check_cascades(self, staged: StagedGroup) -> None:
@@ -305,7 +305,7 @@ class Stager:
             raise unknown_refusal(name, at, unknown)
 
     def note_tables(self, staged: StagedGroup) -> None:
-        """Note how many tables a group changed: the next one is likely to change as many."""
+        """Record how many tables a group changed: the next one is likely to change as many."""
         self._tables = max(1, len({name for part in staged.by_worker for name in part.changes}))
 
     def _skip(self, group: Group) -> dict[str, Mask]:
@@ -327,7 +327,8 @@ class Stager:
         return masks
 
     def begins_within(self, reached: TableProgress, group: Group) -> bool:
-        """Return whether a table that has ``reached`` has changes beyond the start of the group."""
+        """Return whether a table whose position is ``reached`` has changes beyond the start of the
+        group."""
         if isinstance(reached, SourcePlace):
             return bool(self.applied.count_up_to(group.records[:1], reached))
         return not reached.issubset(group.executed)

@@ -32,8 +32,8 @@ _DEAD_S = 86400
 
 
 class StagingFolder:
-    """The folder of one owner; its name is the owner's epoch. ``own_disks`` returns whether
-    executors can't read the driver's disk, and may wait for Spark."""
+    """The staging folder of one owner; its name is the owner's epoch. ``own_disks`` returns whether
+    executors can't read the driver's disk; it may wait for Spark."""
 
     def __init__(self, layout: Layout, epoch: int, own_disks: Callable[[], bool]) -> None:
         self._local, self._remote = layout.staging(epoch), layout.staging(epoch, in_target=True)
@@ -47,13 +47,13 @@ class StagingFolder:
         succeed(self._local, inherit=False)
 
     def clean(self) -> None:
-        """Remove everything that this owner has staged."""
+        """Remove everything that this owner staged."""
         remove_staged(self._local)
         if self._is_remote:
             remove_staged(self._remote)
 
     def name(self) -> str:
-        """Return the path of a folder that no other group has. Raise OSError, TargetError."""
+        """Return the path of a new folder that no other group uses. Raise OSError, TargetError."""
         with self._first:
             if self._own_disks() and not self._is_remote:
                 _remove_former(self._remote)

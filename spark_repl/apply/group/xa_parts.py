@@ -43,8 +43,8 @@ OnKeep = Callable[[Branch], None]
 
 
 class XaParts:
-    """The XA branches of one log. ``resolve`` names the branch of every XA record; ``enter``
-    follows the branches group by group.
+    """The XA branches of one log. ``resolve`` determines the branch of every XA record; ``enter``
+    tracks the branches group by group.
 
     ``decisions``: the user's decisions to end branches by hand.
     """
@@ -70,7 +70,7 @@ class XaParts:
     @classmethod
     def of(cls, tracking: Tracking, cut: Cut | None, *, keep_all: bool) -> XaParts:
         """Return the branches that the cut names, with their bytes and the user's decisions about
-        them. Raise TargetError if bytes are gone, FencedError if another applier owns the target
+        them. Raise TargetError if bytes are missing, FencedError if another applier owns the target
         now, and OSError if the record that other branches have ended can't be made durable."""
         control, layout = tracking.control, tracking.layout
         rules = tracking.column_rules
@@ -97,7 +97,7 @@ class XaParts:
 
     def old(self, limit_s: int) -> list[str]:
         """Return warnings about branches that have been prepared for more than ``limit_s`` seconds.
-        Warn once about each branch."""
+        Return the warning about each branch only once."""
         now, texts = time.time(), []
         for branch in self._now:
             age = now - branch.prepared_at / 1e6
@@ -110,13 +110,13 @@ class XaParts:
 
     def waiting(self) -> list[Branch]:
         """Return the prepared branches that the user has decided to end, in the order of the
-        decisions. So no branch comes before a branch whose end a crash has cut off."""
+        decisions. A branch whose end was interrupted by a crash therefore comes first."""
         now = {branch.position: branch for branch in self._now}
         return [now[position] for position in self._decided if position in now]
 
     def end_by_hand(self, branch: Branch, *, begun: bool) -> XaGroup:
-        """Return a group that only ends a branch by hand. A commit that has ``begun`` remains a
-        commit. Call it only between two batches."""
+        """Return a group that only ends a branch by hand. If the branch's commit has already
+        ``begun``, it stays a commit. Call it only between two batches."""
         self._seen.end(branch.xid)
         commits = begun or self._decided[branch.position] == COMMIT
         kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
@@ -129,10 +129,11 @@ class XaParts:
     ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
         """Return (records, branch by the position of its part, error after these records or None).
 
-        Give an XA COMMIT the size of its branch, and empty a second part that comes after the
-        branch was ended by hand. The error is one of these: an unknown XID (1397), a duplicate XID
-        (1440), a malformed first part, or a part that all ``retries`` failed to read. An unknown
-        XID is no error in transactions of ``copied``, which a copy holds.
+        Give an XA COMMIT the size of its branch, and mark a second part as empty if the branch was
+        ended by hand before. The error is one of these: an unknown XID (1397), a duplicate XID
+        (1440), a malformed first part, or a part that could not be read with all
+        ``retries``. An unknown XID is not an error in transactions of ``copied``, which a copy
+        contains.
         """
         # Rows after an XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
@@ -223,7 +224,7 @@ class XaParts:
         return branch
 
     def enter(self, records: Records, branches: Mapping[int, Branch], on_keep: OnKeep) -> XaGroup:
-        """Follow a group's parts, and call ``on_keep`` with each branch before its bytes are kept.
+        """Track a group's parts, and call ``on_keep`` with each branch before its bytes are kept.
         Raise OSError if a branch can't be made durable."""
         if not branches:
             now = tuple(self.prepared)
@@ -238,8 +239,8 @@ class XaParts:
         return group
 
     def prefix(self, group: XaGroup, count: int, on_keep: OnKeep) -> XaGroup:
-        """Return what only the first ``count`` records of a group do to branches. Call ``on_keep``
-        as ``enter`` does."""
+        """Return the effect of only the first
+        ``count`` records of a group on branches. Call ``on_keep`` as ``enter`` does."""
         steps = [step for step in group.steps if step[0] < count]
         return self._follow(group.before, steps, on_keep)
 
@@ -270,12 +271,12 @@ class XaParts:
 
 
 def keep_with_retries(work: Callable[[OnKeep], XaGroup], group: Group, retries: Retries) -> XaGroup:
-    """Call ``work`` with retries; return what it finds that the group does to branches. ``work``
+    """Call ``work`` with retries; return the group's effect on branches that it returns. ``work``
     calls its argument with each branch before it keeps the branch's bytes.
 
-    A failure counts for the worker that has the XA PREPARE, even if other workers share the group.
-    Raise an error that is not temporary unchanged. Raise GivenUpError at the XA PREPARE after all
-    attempts have failed.
+    A failure counts for the worker that has the XA PREPARE, also if other workers share the group.
+    Raise an error that is not temporary unchanged. After all attempts have failed, raise
+    GivenUpError with the position of the XA PREPARE.
     """
     begun: list[Branch] = []
 

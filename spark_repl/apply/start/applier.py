@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunningApplier:
-    """The target, the log and the parts that apply it, until the applier goes back, or ends."""
+    """The target, the log, and the parts that apply the log, until the applier goes back or
+    ends."""
 
     tracking: Tracking
     applied: AppliedLog
@@ -45,18 +46,18 @@ class RunningApplier:
         return self.tracking.waiting
 
     def source_of(self, position: int) -> dict[str, Any]:
-        """Return the source's place of the transaction that ends at the packed position."""
+        """Return the source position of the transaction that ends at the packed position."""
         return self.applied.source_of(position)
 
     def phases(self) -> dict[str, float]:
-        """Return the seconds that each phase of the work has taken; reading runs beside the
-        commits."""
+        """Return the seconds that each phase of the work has taken; reading runs in parallel with
+        the commits."""
         phases = {"wait_s": self.coordinator.wait_seconds, **self.pipeline.phases()}
         return {name: round(seconds, 3) for name, seconds in phases.items()}
 
     def result(self, counters: Counters, seconds: float, stop: threading.Event) -> Result:
-        """Return the result up to now. Raise LogError if the log is damaged after it, unless the
-        applier was to ``stop``."""
+        """Return the result so far. Raise LogError if the log is damaged after it, unless the
+        applier was asked to ``stop``."""
         mark, applied = self.pipeline.mark, self.applied
         tail = None if self.coordinator.reached_until else _tail(applied.refresh(), stop)
         executed, end = str(mark.executed), mark.position

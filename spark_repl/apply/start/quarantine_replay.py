@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class QuarantineReplay:
-    """Replays and drops quarantines at a start, while nothing else is under way."""
+    """Replays and drops quarantines at a start, while nothing else is in progress."""
 
     def __init__(self, stager: Stager, writer: GroupWriter, apply: Apply) -> None:
         self._stager, self._writer = stager, writer
@@ -50,9 +50,9 @@ class QuarantineReplay:
         self._idempotent: Container[str] = EveryTable(()) if every else some
 
     def carry_out(self, point: ResumePoint) -> ResumePoint:
-        """Return the point at which the applier resumes, with a cut that marks only tables in
-        quarantine. A quarantine that can't be replayed remains, and records why. Raise OSError,
-        TargetError and FencedError."""
+        """Return the point at which the applier resumes, with a cut that marks only tables that are
+        still in quarantine. A quarantine whose replay fails stays, and records the reason. Raise
+        OSError, TargetError and FencedError."""
         cut, newest = point.cut, self._control.last_cut()
         still = self._tracking.quarantines()
         decided = {name: quarantine for name, quarantine in still.items() if quarantine.asked}

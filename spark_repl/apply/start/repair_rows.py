@@ -68,7 +68,7 @@ def _passes(error: Exception) -> bool:
 
 
 class RowRepairs:
-    """Commits the repaired rows of one table at a start, while nothing else is under way."""
+    """Commits the repaired rows of one table at a start, while nothing else is in progress."""
 
     def __init__(self, stager: Stager, writer: GroupWriter, applied: AppliedLog) -> None:
         self._stager, self._tracking, self._applied = stager, stager.tracking, applied
@@ -77,7 +77,7 @@ class RowRepairs:
 
     def carry_out(self, rows: RowsToRepair | None, point: ResumePoint) -> ResumePoint:
         """Return the point at which the applier resumes, with a cut that shows the repaired table.
-        Raise OSError, TargetError and other errors that may pass. Raise FencedError."""
+        Raise OSError, TargetError and other temporary errors. Raise FencedError."""
         if rows is None or rows.outcome.done():
             return point
         try:
@@ -206,7 +206,7 @@ class RowsToRepair:
     these GTIDs. ``parts``: the staged rows to remove and to add, in the source's ``definition``.
     ``path``: the table's path, relative to the target.
 
-    ``outcome``: the version of the commit, None if the table had the rows already, or RowsRefused.
+    ``outcome``: the version of the commit, None if the table already had the rows, or RowsRefused.
     ``RowRepairs`` sets it; the thread that read the rows waits for it.
     """
 
@@ -224,5 +224,6 @@ class RowsToRepair:
 
     @property
     def refused(self) -> BaseException | None:
-        """Return why the rows were not committed. Return None also while there is no outcome."""
+        """Return the reason why the rows were not committed. Return None also while there is no
+        outcome."""
         return self.outcome.exception() if self.outcome.done() else None

@@ -85,12 +85,12 @@ class Replica:
     """Applies the log in ``config.relay.path`` to the tables below ``config.target.path``.
 
     ``apply()`` ends at the log's end, or with ``follow=True`` when ``stop()`` is called. The
-    replica owns the target from ``start()`` to ``close()``; use it as a context manager. A session
-    that ``starting`` still builds is waited for when the first work needs it. A session of another
-    program stays as it is: the replica works in a session of its own, beside it.
-    ``on_group`` is called after each committed group, with the counters up to it and its packed
-    end. ``copies``: whether tables that wait for a copy are copied beside the applier
-    (``copy.recopy``). ``serves``: whether it serves a page even if the configuration names no
+    replica owns the target from ``start()`` to ``close()``; use it as a context manager. If
+    ``starting`` is still building a session, the first work that needs the session waits for it.
+    The replica creates its own session next to another program's session, which it does not change.
+    ``on_group`` is called after each committed group, with the counters and the group's packed end.
+    ``copies``: whether tables that wait for a copy are copied while the applier runs
+    (``copy.recopy``). ``serves``: whether it serves a page even if the configuration has no
     address.
     """
 
@@ -125,8 +125,8 @@ class Replica:
         self._late_at: tuple[int, ...] | None = None  # table positions at the last late commit
 
     def begin_here(self) -> Self:
-        """Accept a log that begins in mid-history for an empty target: its tables lack the earlier
-        rows. Call it before ``start``."""
+        """Accept, for an empty target, a log without the source's first transactions: the tables
+        lack their rows. Call it before ``start``."""
         self._begin = None
         return self
 
@@ -249,12 +249,12 @@ class Replica:
 
     @property
     def executed(self) -> GtidSet:
-        """Return the GTIDs of all that is in the tables."""
+        """Return the GTIDs of everything that is in the tables."""
         return self.opened.pipeline.mark.executed
 
     @property
     def position(self) -> int:
-        """Return the packed position up to which the tables have the log."""
+        """Return the packed position up to which the tables have applied the log."""
         return self.opened.position
 
     @property
@@ -320,23 +320,23 @@ class Replica:
         self.opened.pipeline.xa.store.keep_ended(keep)
 
     def copying(self, tables: Sequence[str], rows: int, expected: int) -> None:
-        """Show in the status how far a new copy of these tables is. Without tables no copy is under
-        way."""
+        """Show the progress of a new copy of these tables in the status. Without tables no copy is
+        in progress."""
         self.opened.status.copies(tables, rows, expected)
 
     def take_rows(self, rows: RowsToRepair) -> None:
-        """Remember rows that were read from the source; commit them when the target is opened
+        """Store rows that were read from the source; they are committed when the target is opened
         next."""
         self._rows = rows
 
     def take_in(self) -> None:
-        """Make ``apply`` go back to the cut at which a finished copy of some tables, or rows, are
-        taken in. Safe from any thread."""
+        """Make ``apply`` go back to the cut from which a finished copy of some tables, or repaired
+        rows, can be included. Safe from any thread."""
         self._copied.set()  # first: ``apply`` checks it when the coordinator has stopped
         self.coordinator.stopping.set()
 
     def answer(self) -> None:
-        """Show in the status that other processes' requests are carried out beside the applier
+        """Show in the status that this process carries out requests of other processes
         (copy/recopy)."""
         self._answers = True
 
@@ -349,7 +349,7 @@ class Replica:
             self._notes[name] = note
 
     def reload(self, apply: Apply) -> None:
-        """Take over the settings that may change while the applier runs."""
+        """Apply new values of the settings that may change while the applier runs."""
         self.config = self.config.override({"apply.xa_age_limit_s": apply.xa_age_limit_s})
         self.opened.status.reload(apply)
 
@@ -405,13 +405,14 @@ class Replica:
             self._opened.coordinator.stopping.set()
 
     def fail(self, error: SparkReplError) -> None:
-        """End ``apply``, which then raises this error of a task beside it. Safe from any thread."""
+        """End ``apply``, which then raises this error of a background task. Safe from any
+        thread."""
         self._beside = self._beside or error
         self.stop()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Release the target: another applier, also in this process, may start on it. ``error``:
-        what ended the run, for the status."""
+        """Release the target: another applier, also in this process, may then start on it.
+        ``error``: the error that ended the run, for the status."""
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None

@@ -64,12 +64,13 @@ class ResumePoint:
 
     ``executed``: the GTIDs that count as applied. ``position``: the packed end of the last
     transaction that every table has. ``ahead``: the packed position of the tables that a copy has
-    not replaced; 0 if all tables are at one place. ``renewed``: the log is another one than before,
-    so only GTIDs count. ``by_hand``: how many XA branches were ended by hand at ``position``.
-    ``skip``: the GTIDs that the user wants to leave out. ``absent``: the part of ``skip`` that the
-    log does not have, which counts as executed. ``cut``: the cut from which the applier resumes.
-    ``copy``: the copy that no cut shows yet. ``shown``: the GTIDs of the newest cut. ``copies``:
-    whether tables that wait are copied beside the applier.
+    not replaced; 0 if all tables have the same position. ``renewed``: the log is a different one
+    than before, so only GTIDs count.
+    ``by_hand``: how many XA branches were ended by hand at ``position``. ``skip``: the GTIDs that
+    the user wants to leave out. ``absent``: the part of ``skip`` that the log does not have, which
+    counts as executed. ``cut``: the cut from which the applier resumes. ``copy``: the copy that no
+    cut shows yet. ``shown``: the GTIDs of the newest cut. ``copies``: whether waiting tables are
+    copied while the applier runs.
     """
 
     executed: GtidSet
@@ -92,17 +93,17 @@ class ResumePoint:
 
     @property
     def takes_in_a_copy(self) -> bool:
-        """Return whether the applier goes back, to bring copies of some tables to the place of the
-        others."""
+        """Return whether the applier goes back, to bring copies of some tables to the position of
+        the others."""
         return bool(self.copy and self.copy.behind)
 
 
 def resume(
     tracking: Tracking, relay_path: str, *, copies: bool = False, begin: Begin = NOWHERE
 ) -> tuple[AppliedLog, ResumePoint]:
-    """Load the tables, open the log, and return it with the point to resume at. The caller owns the
-    target. ``begin``: see ``check_beginning``. Raise LogError, HistoryError, TargetError and
-    SchemaError. Raise FencedError if the caller does not own the target."""
+    """Load the tables, open the log, and return it with the point at which to resume. The caller
+    owns the target. ``begin``: see ``check_beginning``. Raise LogError, HistoryError, TargetError
+    and SchemaError. Raise FencedError if the caller does not own the target."""
     control, layout = tracking.control, tracking.layout
     note_shown(control)
     stands, last = standing(control), control.last_cut()
@@ -207,8 +208,8 @@ def _with_skipped(point: ResumePoint, skip: GtidSet, applied: AppliedLog) -> Res
 
 
 def show_absent(point: ResumePoint, tracking: Tracking) -> None:
-    """Publish the cut again, with the skipped transactions that the log does not have. Perhaps no
-    later group comes that would show them."""
+    """Publish the cut again, with the skipped transactions that the log does not have. There may be
+    no later group whose cut would show them."""
     if point.absent and point.cut is not None and point.copy is None:
         executed, control = GtidSet.parse(point.cut.gtid_executed), tracking.control
         executed = executed.union(point.absent)
@@ -216,8 +217,8 @@ def show_absent(point: ResumePoint, tracking: Tracking) -> None:
 
 
 def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> None:
-    """Publish a cut that shows the copy, if nothing has to be applied before. The source was idle
-    meanwhile, so perhaps no transaction comes that would bring a cut."""
+    """Publish a cut that shows the copy, if nothing has to be applied before it. The source may be
+    idle, so that no transaction would cause a cut."""
     copy, catch_up = point.copy, CatchUp(point.copy)
     if copy is None or point.ahead > point.position or catch_up.active(point.executed):
         return

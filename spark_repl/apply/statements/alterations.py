@@ -58,7 +58,7 @@ def refused_by_policy(logged: StatementEvent, table: str) -> SettingError:
 
 
 class Alterations:
-    """Applies one ALTER after the other, while nothing else is under way."""
+    """Applies one ALTER after the other, while nothing else is in progress."""
 
     def __init__(self, tracking: Tracking, changes: TableChanges) -> None:
         self._tracking, self._changes = tracking, changes
@@ -91,8 +91,8 @@ class Alterations:
         return outcome
 
     def take_engine(self, logged: StatementEvent) -> DdlOutcome:
-        """Apply a statement that only sets ENGINE=InnoDB. From here on, a table whose engine kept
-        no rows has rows of its own."""
+        """Apply a statement that only sets ENGINE=InnoDB. From then on, a table whose engine kept
+        no rows has rows."""
         statement = logged.statement
         table = self._tracking.live(statement.tables[0]) if statement.engine else None
         if table is None or not (table.at_place.rowless or table.at_place.engine):
@@ -103,7 +103,7 @@ class Alterations:
 
     @staticmethod
     def made(logged: StatementEvent, before: SourceTable) -> Altered[SourceTable]:
-        """Return the table as the statement's actions alter it. Raise StatementError."""
+        """Return the table after the statement's actions. Raise StatementError."""
         assert logged.statement.alteration is not None
         source = logged.source
         session = replace(
@@ -220,8 +220,8 @@ class Alterations:
             )
 
     def check_renamed(self, before: str, after: str, made: SourceTable | None = None) -> None:
-        """Raise SettingError if a live table may not get that name. ``made``: what the same
-        statement made of the table on the source."""
+        """Raise SettingError if a live table may not get that name. ``made``: the source's table
+        after the same statement."""
         rules = self._tracking.column_rules
         if (table := self._tracking.live(before)) is not None:
             check_renamed_shard(before, after, map(self._tracking.is_shard, (before, after)))

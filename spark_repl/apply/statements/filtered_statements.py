@@ -38,20 +38,20 @@ _TOOLS_HINT = (
 
 
 class FilteredStatements:
-    """Checks each statement before the other parts do. ``copies``: whether tables are copied beside
-    the applier."""
+    """Applies the filters to each statement before other parts handle it. ``copies``: whether
+    tables are copied while the applier runs."""
 
     def __init__(self, tracking: Tracking, tools: ToolTables, *, copies: bool) -> None:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
         self._tools, self._left = tools, tracking.left
 
     def handle(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
-        """Return the outcome, and the statement that remains. The outcome is LEFT_OUT if the rules
-        leave the statement out, COPY if it brings a table in, and else None. If the statement takes
-        a table out, a DROP remains.
+        """Return the outcome, and the statement that remains to be applied. The outcome is LEFT_OUT
+        if the rules leave the statement out, COPY if the statement moves a table into the rules,
+        and otherwise None. If the statement moves a table out of the rules, a DROP remains.
 
-        Raise SettingError and StatementError if both applying and leaving out would make the target
-        wrong.
+        Raise SettingError and StatementError if both applying the statement and leaving it out
+        would make the target wrong.
         """
         statement, rules = logged.statement, self._filters.now
         if lacking := self._lacking(logged):

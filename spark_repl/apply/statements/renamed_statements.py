@@ -29,17 +29,17 @@ _HINT = (
 
 
 class RenamedStatements:
-    """Gives each statement the target's names before the other parts see it. No two tables of the
-    source share a table of the target. A statement that would break this is refused before anything
-    is done."""
+    """Replaces the names in each statement by the target's names, before other parts handle it. Two
+    tables of the source never share a table of the target: a statement that would break this is
+    refused before anything is done."""
 
     def __init__(self, tracking: Tracking) -> None:
         self._tracking, self._filters = tracking, tracking.filters
         self._source_names = self._filters.source_names
 
     def rename(self, statement: Statement, query: Query, cut: Cut) -> tuple[Statement, Query]:
-        """Return the statement, and its query with the database that the filters' rules check.
-        Raise SchemaError and SettingError."""
+        """Return the statement, and its query with the database that the filters check. Raise
+        SchemaError and SettingError."""
         rewrites = self._filters.now.rewrites
         own = rewrites.statement(statement)
         self._check_letters(statement, own)

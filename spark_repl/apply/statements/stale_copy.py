@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> dict[str, Waiting]:
     """Return the tables of a finished copy that a statement changed while they were read, with that
-    statement. Only statements that the log holds are found. Raise LogError."""
+    statement. Only statements in the log are found. Raise LogError."""
     control, names, filters = tracking.control, tracking.names, tracking.filters
     rewrites = filters.now.rewrites
     meanwhile = logged_while_copied(control, copy)
@@ -70,8 +70,8 @@ def _statements(applied: AppliedLog, gtids: GtidSet) -> Iterator[Any]:
 def give_up_stale(
     copy: Copy, applied: AppliedLog, tracking: Tracking, *, copies: bool = False
 ) -> bool:
-    """Give up a copy of some tables that can't be used. Return whether it was given up. ``copies``:
-    whether tables are copied beside the applier."""
+    """Give up a copy of some tables if it can't be used. Return whether it was given up.
+    ``copies``: whether tables are copied while the applier runs."""
     if copy.behind is None or not copy.is_done:
         return False
     stale = changed_meanwhile(copy, applied, tracking)
@@ -84,9 +84,9 @@ def give_up_stale(
 def give_up(
     control: Control, copy: Copy, table: str, why: Waiting, *, copies: bool = False
 ) -> None:
-    """Record that a copy of some tables can't be used, because of ``table``. The copy is made again
-    from after the statement, for the user who requested it, or because the tables wait. Raise
-    FencedError."""
+    """Record that a copy of some tables can't be used, because of ``table``. The copy is made
+    again, starting after the statement, for the user who requested it or because the tables wait.
+    Raise FencedError."""
     text = f"{why.reason} [gtid {why.since}, table {table}]" if why.since else why.reason
     logger.warning("the copy of %s can't be used: %s", ", ".join(copy.bounds), text)
     cut = standing(control).cut

@@ -26,8 +26,8 @@ class StatementSessions:
         self._names, self._options = tracking.names, tracking.options
 
     def of(self, query: Query) -> Session:
-        """Return the session of a statement. For the time zone SYSTEM, use the source's system time
-        zone."""
+        """Return the session of a statement. If its time zone is SYSTEM, use the source's system
+        time zone."""
         zone = ""
         if query.time_zone == "SYSTEM":
             zone = self._options.system_time_zone or recorded_time_zone(self._control)
@@ -35,7 +35,7 @@ class StatementSessions:
         return replace(session, charsets=self._databases.charsets, folds=self._names.folds)
 
     def see(self, statement: Statement, query: Query, cut: Cut) -> None:
-        """Note what a statement declares of a database: its character set, or its end. The
+        """Record what a statement declares about a database: its character set, or its end. The
         statement's transaction ends at ``cut``."""
         name = self._name_of(statement)
         if statement.effect is Effect.DROP_DATABASE:
@@ -44,7 +44,7 @@ class StatementSessions:
             self._databases.put(name, statement.database_charset, cut)
 
     def pass_over(self, statement: Statement, cut: Cut) -> None:
-        """Forget the databases that a left-out statement may have changed."""
+        """Discard what is known about the databases that a left-out statement may have changed."""
         if statement.database:
             self._databases.end(self._name_of(statement), cut)
             return

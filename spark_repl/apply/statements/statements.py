@@ -104,8 +104,9 @@ class Statements:
 
     def apply(self, record: Any, cut: Cut) -> StatementResult:
         """Apply the one statement of an index record, and return its result. ``cut`` is the cut
-        after it. For CREATE TABLE ... SELECT, create the table without its rows, which the record
-        also has. Raise StatementError before anything is done if the statement can't be applied."""
+        after it. For CREATE TABLE ... SELECT, create the table without its rows, which are in the
+        same record. Raise StatementError before anything is done if the statement can't be applied.
+        """
         kind, relay, base = Kind(int(record["kind"])), self._log.view.relay, self._log.base
         if kind in _WHY:
             number = 13119 if kind == Kind.INCIDENT else 0
@@ -403,7 +404,8 @@ def check_not_existing(
     """Raise SchemaError (1050) if ``existing`` is not the table that the statement creates.
 
     It is that table if an earlier attempt has applied the statement to it. It is also that table if
-    it has the same shape and is one of ``copied``, which were read before or after the statement.
+    it has the same columns and is in ``copied``: these tables were read before or after the
+    statement.
     """
     cut, wanted = logged.cut, logged.statement.definition
     at = before(cut) if logged.statement.effect is Effect.CREATE_SELECT else cut
@@ -426,8 +428,8 @@ def check_not_existing(
 def truncation_marks(
     definition: TargetTable, logged: StatementEvent, policy: Policy
 ) -> Truncated | TruncatedVersions | None:
-    """Return the marks for the rows that a TRUNCATE removes on the source. Return None if the rows
-    are removed, or stay as they are."""
+    """Return the marks for the rows that a TRUNCATE removes on the source. Return None if the
+    target removes the rows, or does not change them."""
     origin = logged.cut.group_gtids, logged.committed_us
     if definition.keeps_deleted:
         return Truncated(definition, *origin)

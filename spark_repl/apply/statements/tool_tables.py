@@ -39,8 +39,9 @@ _HINT = "copy the table after this statement: spark-repl snapshot --config F --t
 
 
 class ToolTables:
-    """Checks each statement before it is carried out. If the user takes the option back, a table
-    that was left out stays so until it is renamed or dropped."""
+    """Checks each statement for tables of online schema-change tools before it is applied. If the
+    user switches the option off, a table that was left out stays left out until it is renamed or
+    dropped."""
 
     def __init__(self, tracking: Tracking, alterations: Alterations) -> None:
         self._tracking, self._alterations = tracking, alterations
@@ -50,8 +51,8 @@ class ToolTables:
 
     def handle(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """Return the outcome of a statement about a tool's tables, and the statement. The outcome
-        is None if the returned statement, or its remaining part, has to be carried out as any
-        other. Raise StatementError."""
+        is None if the returned statement, or its remaining part, has to be applied like any other.
+        Raise StatementError."""
         statement, ignored = logged.statement, self._left.tables
         effect = statement.effect
         if (
@@ -95,9 +96,9 @@ class ToolTables:
         return not self._left.tables[logged.statement.tables[0]].copy
 
     def asked_as(self, logged: StatementEvent) -> dict[str, str]:
-        """Return the left-out tables of a statement, with the table that each one belongs to. They
-        include tables that are left out from this statement on. Filters treat each as the table to
-        which it belongs."""
+        """Return the left-out tables of a statement, with the table to which each one belongs. This
+        includes tables that are left out from this statement on. Filters treat each of them like
+        the table to which it belongs."""
         statement, ignored = logged.statement, self._left.tables
         if statement.effect in _CREATES and statement.tables[0] not in ignored:
             definition = self._made(logged)

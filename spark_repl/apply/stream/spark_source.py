@@ -76,7 +76,8 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
 @dataclass
 class RelaySlice(InputPartition):
-    """Transactions between two places. ``count``: how many, -1: the reader reads them."""
+    """Transactions between two positions. ``count``: their number; -1 if the reader has to read
+    it."""
 
     start: StreamPlace
     end: StreamPlace
@@ -99,13 +100,14 @@ class MySQLRelaySource(DataSource):
 
 
 class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The stream's reader. An offset is ``{"position": packed, "log": id}``: the place where the
+    """The stream's reader. An offset is ``{"position": packed, "log": id}``: the position where the
     stream began, or the end of a complete transaction. Raise LogError for an offset that was purged
     or belongs to another log.
 
-    Before 4.2, Spark asks for the latest offset without a start and without a limit. So the reader
-    remembers the end of the last batch, which Spark passes to ``partitions`` also when a stream
-    resumes, and has the limit from its option."""
+    Before 4.2, Spark asks for the latest offset without a start and a limit. So the reader
+    remembers the end of the last batch, which Spark also passes to ``partitions`` when a stream
+    resumes, and takes the limit from its option.
+    """
 
     def __init__(self, options: dict[str, str]) -> None:
         # Spark lower-cases the names of options.
@@ -280,7 +282,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class MySQLRelayBatch(DataSourceReader):
-    """The transactions that the log holds when it is read: the rows of a stream that ends."""
+    """The transactions that the log contains when it is read: the rows of a stream that ends."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._stream = MySQLRelayReader(options)

@@ -57,8 +57,8 @@ class RelayStream:
     """Spark's stream over the log: ``run`` passes its batches to the coordinator.
 
     Spark needs 2 to 6 s to start a stream. Meanwhile the coordinator applies the transactions that
-    the log has already, at most a batch. The stream's first batch may bring the same transactions
-    again. The coordinator passes over them, because the tables have them.
+    the log already has, at most one batch. The stream's first batch may contain the same
+    transactions again. The coordinator skips them, because the tables have them.
 
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
     once a second. ``status`` receives the figures of each batch.
@@ -87,9 +87,9 @@ class RelayStream:
         self._begin: StreamPlace | None = None  # where a stream begins without a checkpoint
 
     def run(self, *, follow: bool) -> None:
-        """Run the stream until it has to end, until ``--until`` is met, or without ``follow`` to
-        the log's end. If a stream is lost with a worker of Spark's, begin another one. Raise the
-        error that stopped the stream, after everything before it has been committed."""
+        """Run the stream until it has to end, until ``--until`` is reached, or without ``follow``
+        to the log's end. If the stream ends because a Spark worker was lost, start another one.
+        Raise the error that stopped the stream, after everything before it has been committed."""
         self._error = None
         with suppress(Stopped):
             self._retries.run(
@@ -115,7 +115,7 @@ class RelayStream:
                 break
 
     def has_met_until(self) -> bool:
-        """Return whether ``--until`` is met, even if no batch comes."""
+        """Return whether ``--until`` has been reached, also if no batch comes."""
         with self._batching:
             return self._coordinator.has_met_until()
 
@@ -358,15 +358,16 @@ class RelayStream:
 
 
 def said_by_python(text: str) -> str:
-    """Return the error with which a Python process of Spark's ended, or "" if the text has none.
-    The error is the line after the frames of the traceback."""
+    """Return the error with which one of Spark's Python processes ended, or "" if the text has
+    none. The error is the line after the frames of the traceback."""
     _, _, frames = text.partition("Traceback (most recent call last):\n")
     return next((line for line in frames.splitlines() if line[:1].strip()), "")
 
 
 def extent(batch: DataFrame) -> tuple[int, int]:
-    """Return the first position and the last end of a batch's transactions, two equal positions if
-    it has none. Each attempt makes a new query, because Spark remembers that a query has failed."""
+    """Return the first position and the last end of a batch's transactions, or two equal positions
+    if there are none. Each attempt creates a new query, because Spark remembers that a query has
+    failed."""
     ((first, last),) = batch.selectExpr("min(position)", "max(end)").collect()
     return (START.packed, START.packed) if first is None else (first, last)
 
@@ -375,9 +376,9 @@ class BatchFunction:
     """The function that Spark calls with each batch (``foreachBatch``), until it is released.
 
     The JVM releases its side of a callback when it collects it: in a large heap after hours, or
-    never. Until then Py4J keeps Python's side, and everything to which this side refers. So the
-    function drops the stream after its end, and the errors that Spark keeps have no frames of this
-    package.
+    never. Until then Py4J keeps Python's side, and everything to which it refers. So this function
+    drops its reference to the stream after the stream's end, and errors that Spark keeps have no
+    frames of this package.
     """
 
     def __init__(self, apply: Callable[[DataFrame, int], None]) -> None:

@@ -162,8 +162,8 @@ def _is_character(value: bytes, charset: str) -> bool:
 
 
 def undecodable(value: bytes, charset: str) -> DecodeError:
-    """Return the error for a value that has bytes without a character. It names the first such
-    character."""
+    """Return the error for a value with bytes that are no character. It names the first such
+    place."""
     for character in characters(value, charset):
         if len(character) < len(value) and not _is_character(character, charset):
             value = character

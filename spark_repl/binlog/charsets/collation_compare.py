@@ -24,15 +24,15 @@ _OTHER = "[^ -~]"
 
 
 def tells_all_letters(collation: int) -> bool:
-    """Return whether the collation compares code points. Then the equality of all characters is
-    implemented."""
+    """Return whether the collation compares code points. For such collations the equality of all
+    characters is implemented."""
     return collation in _BINARY or collation in _BYTES
 
 
 def comparable(values: Any, collation: int) -> Any:
-    """Return an array [n] of ``values`` in which two are equal if the server compares them as
-    equal. A collation that is not binary is implemented for the characters from space to tilde.
-    Raise DecodeError, without a place, for any other character."""
+    """Return an array [n] in which two elements are equal if the server compares the two ``values``
+    as equal. A collation that is not binary is implemented for the characters from space to tilde.
+    Raise DecodeError, without a position, for any other character."""
     if collation == EXACT or collation in _BYTES:
         return values
     values = letters(values, collation)
@@ -40,8 +40,8 @@ def comparable(values: Any, collation: int) -> Any:
 
 
 def letters(values: Any, collation: int) -> Any:
-    """Return an array [n] of ``values`` in which all characters that the server compares as equal
-    are one character. Spaces at the end stay. Raise DecodeError as ``comparable`` does."""
+    """Return an array [n] of ``values`` in which characters that the server compares as equal are
+    replaced by one of them. Spaces at the end stay. Raise DecodeError as ``comparable`` does."""
     if tells_all_letters(collation):
         return values
     odd = pc.fill_null(pc.match_substring_regex(values, _OTHER), False)

@@ -74,8 +74,8 @@ _UPPER = {
 
 @lru_cache
 def one_byte_table(charset: str) -> str | None:
-    """Return the 256 characters of a one-byte set, NONE for a hole. Return None if the set is not a
-    one-byte set."""
+    """Return the 256 characters of a one-byte character set, with NONE for each undefined byte.
+    Return None for other sets."""
     lower = "".join(map(chr, range(128)))
     if charset in _UPPER:
         upper = _UPPER[charset]

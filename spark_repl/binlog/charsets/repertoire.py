@@ -24,7 +24,7 @@ _THREE_BYTES = frozenset(("eucjpms", "ujis"))
 
 @lru_cache
 def letters(charset: str) -> frozenset[str] | None:
-    """Return the letters of a set that the server writes. Return None for WHOLE and BASIC, which
+    """Return the characters of a set that the server writes. Return None for WHOLE and BASIC, which
     have too many."""
     if charset == "ascii":
         return frozenset(map(chr, range(128)))
@@ -66,7 +66,7 @@ def with_question_marks(text: str, charset: str) -> str:
 
 def bytes_of(text: str, charset: str) -> bytes:
     """Encode the text in a one-byte set. Raise DecodeError for any other set, and for a set that
-    has a letter twice."""
+    contains a character twice."""
     table = one_byte_table(charset) or ""
     places = {letter: byte for byte, letter in enumerate(table)}
     if not table or len(places) < len(table.replace(NONE, "")):

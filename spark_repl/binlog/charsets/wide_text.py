@@ -52,9 +52,9 @@ _ROW = 94
 
 
 def decode_wide(value: bytes, charset: str, *, backslash: str = "\\") -> str:
-    """Decode ``value``. Raise UnicodeDecodeError for bytes without a character, and KeyError for a
-    set that this module does not decode. The second, two-byte backslash of sjis and ujis is decoded
-    as ``backslash``."""
+    """Decode ``value``. Raise UnicodeDecodeError for bytes that are no character, and KeyError for
+    a set that this module does not decode. The second, two-byte backslash of sjis and ujis is
+    decoded as ``backslash``."""
     if charset == "eucjpms":
         # Python reads both this and 7e as a tilde; the server reads this as the full-width one.
         value = value.replace(b"\x8f\xa2\xb7", b"\xa1\xc1")

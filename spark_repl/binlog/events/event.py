@@ -68,7 +68,8 @@ class FormatDescription:
 
     @property
     def keeps_row_id(self) -> bool:
-        """Whether an invisible my_row_id stays the first column, whatever ALTER TABLE orders."""
+        """Whether an invisible my_row_id stays the first column, regardless of the order in ALTER
+        TABLE."""
         return _version(self.server_version) >= (8, 0, 30)
 
     @property
@@ -162,7 +163,7 @@ class Query:
 
     @property
     def made_nothing(self) -> bool:
-        """Whether CREATE TABLE IF NOT EXISTS found an existing table; False before 8.0."""
+        """Whether a CREATE TABLE IF NOT EXISTS found an existing table; False before 8.0."""
         return query_status.made_nothing(self.status)
 
 

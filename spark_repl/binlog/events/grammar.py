@@ -183,8 +183,8 @@ def is_xa_start(buf: np.ndarray, at: int, end: int) -> bool:
 
 @jit
 def begins_again(buf: np.ndarray, at: int, end: int) -> bool:
-    """Return whether the statement begins another transaction or is XA's second phase. Neither may
-    occur between BEGIN and COMMIT."""
+    """Return whether the statement begins another transaction or is the second phase of an XA
+    transaction. Neither may occur between BEGIN and COMMIT."""
     return (
         text_is(buf, at, end, _BEGIN)
         or text_starts(buf, at, end, _XA_START)
@@ -231,7 +231,7 @@ def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -
 
 @jit
 def single_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> None:
-    """Record a statement that is a transaction by itself in ``row``."""
+    """Record a statement that is a separate transaction in ``row``."""
     row[QUERY_OFFSET] = pos
     if text_starts(buf, at, end, _XA_COMMIT):
         row[KIND] = Kind.XA_COMMIT

@@ -8,8 +8,9 @@ _WIDTHS = {252: 2, 253: 3, 254: 8}
 
 
 class Packed:
-    """A cursor that reads ``data`` from front to back. It raises DecodeError, naming ``what``, when
-    the data ends early."""
+    """A cursor that reads
+    ``data`` from front to back. It raises DecodeError, with the name ``what``, if the data ends
+    early."""
 
     __slots__ = ("_at", "_data", "_what")
 

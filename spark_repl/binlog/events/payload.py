@@ -57,7 +57,7 @@ class View:
 
 
 class Section:
-    """The next ``left`` bytes of a reader. They begin with the bytes ``already`` read from it."""
+    """The next ``left`` bytes of a reader, preceded by the bytes ``already`` read from it."""
 
     def __init__(self, source: Reader, left: int, already: bytes = b"") -> None:
         self._source, self._left, self._already = source, left, already
@@ -76,7 +76,7 @@ class Section:
 class Payload:
     """The events inside a payload event, read piece by piece.
 
-    ``body`` gives the ``length`` bytes of the event without its 19-byte header and CRC. Raises
+    ``body`` provides the ``length`` bytes of the event without its 19-byte header and CRC. Raises
     DecodeError for content that contradicts its header. Sizes are compared at the end.
     """
 
@@ -137,11 +137,11 @@ def decompress(body: bytes, head: Head | None = None) -> bytes:
 
 
 def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
-    """Decompress several payloads in one call, and return their events end to end. Return None if a
-    payload contradicts its header; ``decompress`` then raises the error that names the reason.
+    """Decompress several payloads in one call, and return their concatenated events. Return None if
+    a payload contradicts its header; ``decompress`` then raises the error with the reason.
 
     ``places`` int64[n, 2]: begin and end of the zstd bytes in uint8 ``buffer``, one frame each.
-    ``sizes`` int64[n]: bytes of the events of each payload. Their sum is allocated.
+    ``sizes`` int64[n]: bytes of the events of each payload. The sum of ``sizes`` is allocated.
     """
     # The library treats a size of 0 as unknown. If the frame is empty as well, it frees memory
     # twice.
@@ -182,8 +182,8 @@ def _at_once(data: bytes, head: Head) -> bytes | None:
 
 def head_of(body: bytes) -> Head:
     """Parse the header of a payload event's body; the first bytes of the body are enough. Raise
-    DecodeError if it is damaged. This function reads every form of header,
-    ``payload_bodies.payload_heads`` only the usual one."""
+    DecodeError if it is damaged. This function parses every form of header,
+    ``payload_bodies.payload_heads`` only the usual form."""
     body = body[:_HEAD_BYTES]
     packed = Packed(body, "TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
@@ -243,8 +243,8 @@ def _packed(buffer: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
 
 @jit_allocating
 def payload_heads(buffer: Bytes, bodies: Ints) -> Ints:
-    """Return int64[n, 4]: the fields of each body's Head. They are zeros if the header has not the
-    usual form."""
+    """Return int64[n, 4]: the fields of each body's Head. They are zeros if the header does not
+    have the usual form."""
     heads = np.zeros((bodies.shape[0], 4), np.int64)
     for i in range(bodies.shape[0]):
         at, end = bodies[i, 0], bodies[i, 1]
@@ -304,7 +304,7 @@ def frame_end(buffer: Bytes, at: Int, end: Int) -> Int:
 
 @jit
 def whole_frames(buffer: Bytes, places: Ints, fits: npt.NDArray[np.bool_]) -> None:
-    """Set ``fits`` to False where a place holds anything but one whole zstd frame."""
+    """Set ``fits`` to False where a place contains anything but exactly one complete zstd frame."""
     for i in range(fits.size):
         if fits[i]:
             fits[i] = frame_end(buffer, places[i, 0], places[i, 1]) == places[i, 1]

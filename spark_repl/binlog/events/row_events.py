@@ -76,8 +76,8 @@ class EventRoom(NamedTuple):
 
 @jit
 def slot_of(slots: Ints, transaction: Int, table: Int) -> Int:
-    """Return the slot of a table id in this transaction: its own, else a free one, or -1 if all are
-    in use."""
+    """Return the slot of a table id in this transaction: its own slot, otherwise a free one, or -1
+    if all are in use."""
     mask = slots.shape[0] - 1
     i: Int = table & mask
     for _ in range(slots.shape[0]):
@@ -105,7 +105,8 @@ def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess:
 
 @jit
 def known_event(kind: Int, flags: Int) -> Int:
-    """Return DONE for an event that a transaction of rows may contain, else an error code."""
+    """Return DONE for an event that may occur in a transaction with rows, otherwise an error
+    code."""
     if kind == EventType.TRANSACTION_PAYLOAD:
         return COMPRESSED
     if kind == EventType.INCIDENT:
@@ -271,8 +272,8 @@ def find_events(
     buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
 ) -> tuple[Int, Int, Int, Ints, Ints]:
     """Find the table maps and row events of whole transactions. Return (code, transaction, offset,
-    maps, events), with maps and events as in ``EventRoom``. If the code isn't DONE, transaction and
-    offset locate the error."""
+    maps, events); maps and events are as in ``EventRoom``. If the code isn't DONE, transaction and
+    offset show where the error is."""
     state = np.zeros(4, np.int64)
     maps = np.empty((16, 2), np.int64)
     # At least one slot for each table id, so that each id finds its last map at once.

@@ -55,15 +55,15 @@ def parse_table_map(body: bytes, definitions: Mapping[str, Declared] | None = No
     """Parse ``body``: the event without its 19-byte header and without checksum.
 
     ``definitions``: by ``database.table``, from the schema history. With
-    binlog_row_metadata=MINIMAL the event itself names neither columns nor key.
+    binlog_row_metadata=MINIMAL the event itself contains no names of columns and no key.
 
     The result has no columns if ``definitions`` has ``Unapplied.UNREAD`` for the table. If the
-    event names no columns, it also has none for a table that is ``Unapplied.LEFT_OUT``, and for a
-    table of the server's own schemas that ``definitions`` lacks.
+    event has no column names, the result also has no columns for a table that is
+    ``Unapplied.LEFT_OUT``, and for a table of the server's own schemas that ``definitions`` lacks.
 
-    Raise DecodeError for a body that is truncated or inconsistent; a table that is left out gets no
-    columns instead. Also raise it for any other event without column names whose table
-    ``definitions`` lacks or contradicts.
+    Raise DecodeError for a body that is truncated or inconsistent, unless the table is left out:
+    then the result has no columns. Also raise it for any other event without column names if
+    ``definitions`` lacks or contradicts the table.
     """
     return _parsed(body, None if definitions is None else definitions.get(table_of_map(body)))
 

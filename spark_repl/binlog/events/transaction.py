@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Kind(IntEnum):
-    """The kind of a transaction, as far as its boundaries show it."""
+    """The kind of a transaction, as far as its first and last events show it."""
 
     ROWS = 0
     """BEGIN … XID or COMMIT with row events (or compressed)"""

@@ -19,15 +19,16 @@ from .grammar import is_rows
 
 class Reader(Protocol):
     def read(self, size: int, /) -> bytes:
-        """Return 1 to ``size`` bytes, none at the end."""
+        """Return 1 to ``size`` bytes, or no bytes at the end."""
 
 
 def windows(events: Reader, total: int, size: int) -> Iterator[Bytes]:
     """Divide ``total`` bytes of plain events into windows. Yield uint8[n] of about ``size`` bytes
     each, or more if one event is larger.
 
-    The last window contains the bytes that are no whole event unchanged, so that the kernel that
-    walks it reports them. Raise DecodeError if the reader has less than ``total`` bytes.
+    If bytes remain that are not a complete event, the last window contains them unchanged, so that
+    the kernel that walks it reports them. Raise DecodeError if the reader has less than ``total``
+    bytes.
     """
     maps: dict[int, bytes] = {}
     query = b""

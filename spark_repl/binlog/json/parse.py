@@ -41,8 +41,8 @@ _NODE, _COUNT = range(2)
 
 def settle_numbers(text: Bytes, nodes: Ints) -> None:
     """Convert numbers with a point or an exponent, which parse_nodes leaves as DECIMAL_TEXT, to
-    doubles if the server prints the double in this form. Raise DecodeError for text that no server
-    prints."""
+    doubles if the server prints the double in this form. Raise DecodeError for text that the server
+    never prints."""
     rows = np.flatnonzero(nodes[:, KIND] == DECIMAL_TEXT)
     if not len(rows):
         return
@@ -73,9 +73,10 @@ def _texts(text: Bytes, edges: Ints) -> pa.StringArray:
 def parse_nodes(
     text: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints, plain: Bytes, to: Int
 ) -> tuple[Int, Int]:
-    """Fill ``nodes`` from the text [at, end). Append strings and numbers to ``plain`` from ``to``
-    on, at most as many bytes as the text has. Return (number of nodes, or a negated code of
-    ``damage``; new end of ``plain``). Each value has two bytes or more, except a single one."""
+    """Fill
+    ``nodes`` from the text [at, end). Append strings and numbers to ``plain``, starting at ``to``:
+    at most as many bytes as the text has. Return (number of nodes, or a negated code of
+    ``damage``; new end of ``plain``). Each value has at least two bytes, except a single one."""
     n, depth = 0, 0
     key: Int = np.int64(0)
     length: Int = np.int64(-1)

@@ -29,10 +29,10 @@ def document_to_variant(text: str) -> pa.StructArray:
 
 
 def text_to_variant(values: Values) -> pa.StructArray:
-    """Convert documents to VARIANT_STRUCT[n], like the documents in the log. Two types are lost
-    in text: dates and times become strings, and a decimal becomes a double if the server prints a
-    double in this form. Raise DecodeError for text that no server prints and for documents that
-    Spark can't read."""
+    """Convert documents to VARIANT_STRUCT[n], like the documents in the log. Text does not
+    distinguish all types: dates and times become strings, and a decimal becomes a double if the
+    server prints a double in this form. Raise DecodeError for text that the server never prints and
+    for documents that Spark can't read."""
     length = values.length.astype(np.int64)
     text = values.buffer.view()
     text.flags.writeable = False

@@ -255,9 +255,10 @@ _SORTED_V1 = 0x11
 
 @jit_allocating
 def put_dictionary(buffer: Bytes, nodes: Ints, n: Int, out: Bytes, to: Int) -> Int:
-    """Write the metadata at ``to``, in at most ``dictionary_room`` bytes. Replace KEY of each of
-    the ``n`` nodes by the key's number, 0 without a key. Return where the metadata ends, or a
-    negated code of ``damage``."""
+    """Write the metadata at
+    ``to``, in at most ``dictionary_room`` bytes. Replace KEY of each of the ``n`` nodes by the
+    number of its key, or 0 if it has none. Return where the metadata ends, or a negated code of
+    ``damage``."""
     order = _sorted_keys(buffer, nodes, n)
     first = np.empty(order.size, np.int64)
     count, size = 0, 0

@@ -124,8 +124,8 @@ class KernelCache(_Cache):
 
 
 def load_kept(user_folder: Callable[[], Path]) -> int:
-    """Load the stored machine code of all kernels for this processor, as their first calls would.
-    Compile none. Return the number of signatures.
+    """Load the stored machine code of all kernels for this processor, without compiling any. Return
+    the number of signatures.
 
     A process calls this before it forks others, which then share the code. LLVM starts no thread
     for it. ``user_folder``: as for ``KernelCache``.

@@ -246,8 +246,8 @@ def verify_events(buf: np.ndarray, start: int, end: int) -> Any:
 
 
 def event_crc(event: bytes) -> int:
-    """Return the correct CRC32 of a whole event, CRC included. Use it for single events: it is no
-    kernel."""
+    """Return the correct CRC32 of a complete event that includes a CRC. Use it only for single
+    events: it is not compiled."""
     head = bytearray(event[:-CRC_LENGTH])
     if head[4] == EventType.FORMAT_DESCRIPTION:
         head[_FLAGS_OFFSET] &= 0xFE

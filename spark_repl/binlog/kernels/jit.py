@@ -68,14 +68,15 @@ NO_FOREIGN_KEY_CHECKS, USE_SQL_FOREIGN_KEY, REFERRED_FK_DB = 2, 16, 2 << 16
 def jit(function: _F) -> _F:
     """Compile a kernel at its first call and store the code on disk (``cache``).
 
-    The kernel creates no arrays and returns none. So numba does not count references to its
-    arguments, an atomic addition whenever one kernel passes an array to another. That was four
-    fifths of the time of walking row images.
+    The kernel must not create or return arrays. numba then need not count references to its
+    arguments, which takes an atomic addition whenever one kernel passes an array to another. That
+    was four fifths of the time of walking row images.
 
     The compiler refuses a kernel that creates an array, also by assigning a slice to another. It
     does not refuse a kernel that returns one of its arguments, but that is an error.
 
-    Without numba, or with NUMBA_DISABLE_JIT=1, the kernel runs as Python: the same results, slowly.
+    Without numba, or with NUMBA_DISABLE_JIT=1, the kernel runs as Python, with the same results,
+    but slowly.
     """
     return _kept(function, _compile)
 

@@ -74,8 +74,8 @@ def first_update(buffer: Bytes, events: Ints, form: PartialFormat, marks: Marks)
 @jit
 def differs(buffer: Bytes, before: Ints, after: Ints) -> bool:
     """Return whether a value of the after image may have changed. A column that the after image
-    lacks is unchanged. A column that only the before image lacks counts as changed. A NULL has no
-    bytes."""
+    lacks counts as unchanged. A column that only the before image lacks counts as changed. A NULL
+    has no bytes."""
     for i in range(0, after.size, 2):
         length = after[i + 1] - after[i]
         if after[i] < 0:

@@ -48,7 +48,7 @@ _HINT = (
 
 
 def has_equal_values(definition: SourceTable, forms: Forms) -> bool:
-    """Return whether two rows of the table may differ in the log and be equal in the target."""
+    """Return whether two rows of the table may differ in the log but be equal in the target."""
     return any(_has_equal_values(column, forms) for column in definition.columns)
 
 
@@ -65,7 +65,7 @@ def _has_equal_values(column: Column, forms: Forms) -> bool:
 
 
 def has_second_forms(column: Column) -> bool:
-    """Return whether the column's character set has characters twice."""
+    """Return whether the column's character set contains characters twice."""
     return _charset(column) in _SECOND
 
 
@@ -82,8 +82,8 @@ def _charset(column: Column) -> str:
 
 
 def refuse_second_forms(column: Column, values: Values) -> None:
-    """Raise DecodeError if a key column has a value whose text the server itself writes
-    otherwise."""
+    """Raise DecodeError if a key column has a value for whose text the server itself writes other
+    bytes."""
     if column.type in (_T.ENUM, _T.SET):
         if _repeats(column):
             _refuse_numbers(column, values.little_endian(), values.length >= 0)

@@ -98,8 +98,8 @@ def skip_partial(
 ) -> Int:
     """Return the end of the image whose null bits are at ``image``, or -1 if it is truncated.
 
-    Store in ``marks`` int64[2k] the begin and end of each of the ``keys`` that the image holds.
-    Leave the other places unchanged.
+    Store in ``marks`` int64[2k] the begin and end of each of the ``keys`` that the image contains.
+    Do not change the other places.
     """
     wire, keys = form.wire, form.keys
     nth = 0

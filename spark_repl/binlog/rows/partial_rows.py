@@ -77,10 +77,10 @@ class PartialImages(RowImages):
         ]
 
     def presence(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
-        """Return two BinaryArray[n]: the columns that each entry holds, and its pending diffs.
+        """Return two BinaryArray[n]: the columns that each entry has, and its pending diffs.
 
         The former is a bitmap: bit i of byte i // 8 for column i. Pending diffs are diffs of a
-        document that the log does not hold. They are NULL if there are none, else packed for
+        document that is not in the log. They are NULL if there are none, otherwise packed for
         ``pending_diffs``.
         """
         columns = self.definition.columns

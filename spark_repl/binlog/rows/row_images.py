@@ -76,12 +76,12 @@ class RowImages:
     _began: Ints = field(repr=False, kw_only=True)
 
     def key(self) -> pa.Array:
-        """Return the wire bytes of each entry's key columns. For a table without a key, return the
-        whole image, null bits first.
+        """Return the bytes of each entry's key columns in the log. For a table without a key,
+        return the whole image, starting with its null bits.
 
-        Two keys are equal exactly if their bytes are equal: a key has 0.0 for -0.0. The result is
-        BinaryArray[n], or LargeBinaryArray above 2 GiB. Keys of images that were walked as pairs
-        are empty.
+        Two keys are equal exactly if their bytes are equal, because -0.0 in a key is replaced by
+        0.0. The result is BinaryArray[n], or LargeBinaryArray above 2 GiB. Keys of images that were
+        walked as pairs are empty.
         """
         offsets = key_offsets(self._key)
         out = np.empty(int(offsets[-1]), np.uint8)
@@ -132,7 +132,7 @@ class RowImages:
 
     def left_to_the_engine(self) -> Ints:
         """Return the UPDATE and DELETE events [k, 8] whose foreign keys the source's storage engine
-        enforced. It does not log what it changed in other tables."""
+        enforced. The engine does not log its changes in other tables."""
         logged = self._events[:, FLAGS] & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) != 0
         unlogged: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
         return unlogged
@@ -163,12 +163,12 @@ class RowImages:
         return self._image[entries] - began
 
     def shifted(self, size: int) -> Self:
-        """Return these images, with ``size`` bytes of their transaction counted that were walked
+        """Return these images, moved by ``size`` bytes of their transaction that were walked
         before."""
         return replace(self, _began=self._began - size)
 
     def are_beside(self, other: RowImages) -> bool:
-        """Return whether both are of one walk."""
+        """Return whether both come from one walk."""
         return self._buffer is other._buffer
 
     def _event_of(self, image: Ints) -> Ints:
@@ -179,13 +179,14 @@ class RowImages:
         return updates_of(self.definition, self._buffer, events, self._wire, columns)
 
     def decode(self, entries: Ints, forms: Forms = USUAL) -> pa.RecordBatch:
-        """Return the rows of ``entries`` (indexes, any order), with the schema
-        ``definition.arrow_schema()``.
+        """Return the rows of
+        ``entries`` (indexes, any order), with the schema ``definition.arrow_schema()``.
 
-        ``forms.zero_dates`` decides about a date that no calendar has: raise DecodeError, or return
-        NULL and count it in ``self.zero_dates``. In the latter case all fields are nullable.
-        ``forms.text_errors`` decides about bytes without a character: raise DecodeError, or return
-        U+FFFD and count the text in ``self.text_errors``. In key columns both raise DecodeError.
+        ``forms.zero_dates`` decides about zero and impossible dates: raise DecodeError, or return
+        NULL and count the date in
+        ``self.zero_dates``. In the latter case all fields are nullable. ``forms.text_errors``
+        decides about bytes that are no character: raise DecodeError, or return U+FFFD and count the
+        text in ``self.text_errors``. In key columns both raise DecodeError.
         """
         schema = self.definition.arrow_schema()
         if forms.zero_dates == "null":

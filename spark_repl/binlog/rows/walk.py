@@ -58,7 +58,8 @@ _TYPED = (kernels.UNKNOWN_EVENT, kernels.STATEMENT, kernels.MARIADB)
 
 
 class Applied(Protocol):
-    """Changes the definition of a TABLE_MAP: the forms of its values, or the name of the target."""
+    """Changes to the definition of a TABLE_MAP: to the forms of its values, or to the target's
+    name."""
 
     def apply(self, definition: SourceTable) -> SourceTable: ...
 
