@@ -77,7 +77,7 @@ def listening(listener: Callable[[str], object], armed: Container[str] = ()) -> 
 
 
 def armed(name: str) -> bool:
-    """Return whether a test or the environment waits for the point. Code then takes the path on
+    """Return whether a test or the environment waits for the point. The code then takes the path on
     which the point is."""
     return name in _listener[1] or _is_asked_for(name)
 
@@ -88,7 +88,7 @@ def _is_asked_for(name: str) -> bool:
 
 def reach(name: str) -> None:
     """Call the listener. Then send this process its signal, without any clean-up, if the
-    environment asks for it at this point."""
+    environment requests it at this point."""
     _listener[0](name)
     if not _is_asked_for(name):
         return

@@ -18,12 +18,13 @@ ALL_SHARDS = f"{BEGIN_AGAIN} (if several channels feed the table: {OTHER_TARGET}
 
 
 def reset_table(name: str = "DB.TABLE") -> str:
-    """Return the end of hints: the command has the table wait for a copy by the new rules."""
+    """Return the end of a hint: the command that makes the table wait for a copy by the new
+    rules."""
     return f"spark-repl reset --table {name} --config F, then start again"
 
 
 class SparkReplError(Exception):
-    """An error with its place (file, position, GTID, table), and the next step (``hint``).
+    """An error with its location (file, position, GTID, table), and the next step (``hint``).
 
     ``number`` is MySQL's error code, or 0 if MySQL has none.
     """
@@ -59,8 +60,8 @@ class SparkReplError(Exception):
         gtid: str | None = None,
         table: str | None = None,
     ) -> Self:
-        """Fill in the missing parts of the place. Return the error itself, so that the caller can
-        raise it."""
+        """Fill in the missing parts of the location. Return the error itself, so that the caller
+        can raise it."""
         place = {"file": file, "position": position, "gtid": gtid, "table": table}
         for name, value in place.items():
             if getattr(self, name) is None and value is not None:
@@ -88,11 +89,12 @@ def _rebuild(cls: type[SparkReplError], message: str, state: dict[str, Any]) -> 
 
 
 class LogError(SparkReplError):
-    """The binary log can't be read: no binlog, damaged, cut, missing, or of another history."""
+    """The binary log can't be read: it is not a binlog, damaged, truncated, missing, or of another
+    history."""
 
 
 class DecodeError(LogError):
-    """An event or a value that can't be decoded without a loss."""
+    """An event or a value can't be decoded without loss."""
 
     row: int | None = None
     """number of the faulty row among the decoded rows; None if it is not known"""
@@ -105,12 +107,12 @@ class DecodeError(LogError):
 
 
 class StatementError(SparkReplError):
-    """A logged statement or transaction kind that this version does not apply."""
+    """This version does not apply a logged statement or kind of transaction."""
 
 
 class SettingError(StatementError):
-    """A statement whose outcome the target's settings do not allow (zero_dates, partition_by, a
-    policy). A copy of the table would not be allowed either."""
+    """The target's settings do not allow the outcome of a statement (zero_dates, partition_by, a
+    policy). They would not allow a copy of the table either."""
 
 
 class StaleCopyError(StatementError):
@@ -119,12 +121,13 @@ class StaleCopyError(StatementError):
 
 
 class Unconvertible(StatementError):
-    """A change of a column's type whose outcome for its values the log does not determine."""
+    """A statement changes a column's type, and the log does not determine the column's new
+    values."""
 
 
 class UnknownZone(Unconvertible):
-    """A change of type whose outcome depends on the session's unknown time zone. The message has no
-    value."""
+    """A change of type whose outcome depends on the session's unknown time zone. The message shows
+    no value."""
 
 
 class SchemaError(SparkReplError):
@@ -132,7 +135,7 @@ class SchemaError(SparkReplError):
 
 
 class RowError(SparkReplError):
-    """A row change that does not fit the target: 1032 (missing row) or 1062 (duplicate key)."""
+    """A row change does not fit the target: 1032 (missing row) or 1062 (duplicate key)."""
 
 
 class SourceError(SparkReplError):
@@ -148,8 +151,8 @@ class PurgedError(SourceError):
 
 
 class NoTableError(SourceError):
-    """The source has no table of that name, or has it no longer. ``executed``: the source's GTID
-    set at the time of the query."""
+    """The source does not have a table of that name, or no longer has it. ``executed``: the
+    source's GTID set at the time of the query."""
 
     executed = ""
 
@@ -159,11 +162,11 @@ class NoTableError(SourceError):
 
 
 class ArchiveUnreadableError(SparkReplError):
-    """The store with the relay log's archive does not answer now: a retry may cure that."""
+    """The store with the relay log's archive does not answer; a later attempt may succeed."""
 
 
 class FormatError(SparkReplError):
-    """A later version wrote a file or a row, in a format that this version does not know."""
+    """A later version wrote a file or a row in a format that this version does not know."""
 
 
 class HistoryError(SparkReplError):
@@ -175,7 +178,8 @@ class TargetError(SparkReplError):
 
 
 class ChangedTableError(TargetError):
-    """A statement changed a table during its copy. The copied rows are those of another table."""
+    """A statement changed a table during its copy, so the copied rows do not fit the table's
+    definition."""
 
 
 class OtherChannelError(TargetError):
@@ -187,7 +191,7 @@ class TakenFirstError(TargetError):
 
 
 class GivenUpError(TargetError):
-    """A temporary error that came more often than ``transaction_retries`` allows. It has the
+    """A temporary error occurred more often than ``transaction_retries`` allows. It has the
     temporary error's number."""
 
     workers: tuple[int, ...] = ()
@@ -195,7 +199,8 @@ class GivenUpError(TargetError):
 
 
 class QuarantineError(SparkReplError):
-    """The kept changes of a table in quarantine exceed their bounds, or can't be continued."""
+    """The kept changes of tables in quarantine exceed their bounds, or no further changes can be
+    kept."""
 
 
 class CommitOrderError(SparkReplError):
@@ -207,13 +212,13 @@ class FencedError(SparkReplError):
 
 
 class FormerOwnerError(SparkReplError):
-    """A former owner's commit landed late, with rows of the log. Nothing is wrong: the applier
+    """A former owner's commit appeared late, with rows of the log. No data is wrong: the applier
     reads the tables again."""
 
 
 class ConcurrentChangeError(TargetError):
-    """Another writer's commit changed files that ours removes. The group is planned again on a new
-    snapshot."""
+    """Another writer's commit changed files that our commit removes. The group is planned again on
+    a new snapshot."""
 
 
 class JvmEndedError(SparkReplError):
@@ -221,19 +226,19 @@ class JvmEndedError(SparkReplError):
 
 
 class ConfigError(SparkReplError):
-    """A fault of usage or configuration. The command line exits with 2."""
+    """An error of usage or configuration. The command line exits with 2."""
 
     faults: tuple[str, ...] = ()
     """all faults of a configuration"""
 
 
 class SecretError(ConfigError):
-    """A password, key or certificate of the account can't be read. While it is being replaced, a
-    retry may find it."""
+    """A password, key or certificate of the account can't be read. If it is just being replaced, a
+    retry may succeed."""
 
 
 class SetupError(SparkReplError):
-    """A missing installation: Java, the Delta jars, or a version of pyspark that fits."""
+    """Something is not installed: Java, the Delta jars, or a suitable version of pyspark."""
 
 
 class DemoError(SparkReplError):
@@ -241,8 +246,8 @@ class DemoError(SparkReplError):
 
 
 class Signal(Exception):
-    """No error, but the end of work in progress. The code that began the work catches it. Its text
-    has the reason."""
+    """Not an error, but a signal that ends work in progress. The code that began the work catches
+    it. Its text has the reason."""
 
 
 class Stopped(Signal):
@@ -258,11 +263,11 @@ class Withdrawn(Signal):
 
 
 class NotComputed(Signal):
-    """The part of an expression that spark_repl does not compute."""
+    """spark_repl does not compute a part of an expression."""
 
 
 class RowsRefused(Signal):
-    """The reason why rows that were read for a repair can't be written to their table."""
+    """Rows that were read for a repair can't be written to their table; the text has the reason."""
 
 
 class RowsOutdated(RowsRefused):
@@ -270,7 +275,8 @@ class RowsOutdated(RowsRefused):
 
 
 class RowsFailed(Signal):
-    """An error while rows were read or written for a repair. It is no reason to copy the table."""
+    """An error occurred while rows were read or written for a repair. It is not a reason to copy
+    the table."""
 
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark"}
@@ -279,7 +285,7 @@ NEEDED_SPARK = "pyspark 4.0 or newer, below 5"
 
 @contextmanager
 def about_table(name: str) -> Iterator[None]:
-    """Add the table's name to errors of the body that name no table."""
+    """Add the table's name to errors of the body that do not name a table."""
     try:
         yield
     except SparkReplError as error:
@@ -289,8 +295,8 @@ def about_table(name: str) -> Iterator[None]:
 
 @contextmanager
 def extra_named() -> Iterator[None]:
-    """Raise SetupError if the body's import fails for a package of one of our extras: it is
-    missing, or its version lacks the imported name."""
+    """Raise SetupError if the body's import fails for a package of one of spark_repl's extras: it
+    is missing, or its version lacks the imported name."""
     try:
         yield
     except ImportError as error:

@@ -36,15 +36,15 @@ def check(number: int, known: int, what: str, file: object = None, by: str = "")
 
 
 def stamp(text: str, number: int) -> str:
-    """Return a JSON object with its format's number at the end. A reader finds the number there,
-    whatever the object contains."""
+    """Return a JSON object with its format's number at the end. A reader finds the number at that
+    place, regardless of the object's content."""
     body = text.rstrip()[:-1]
     comma = "" if body.rstrip() == "{" else ", "
     return f'{body}{comma}"format": {number}, "written_by": "{__version__}"}}'
 
 
 def unstamp(text: str, known: int, what: str, file: object = None) -> str:
-    """Return the object as it was before ``stamp``. Raise FormatError for an unknown number."""
+    """Return the object before ``stamp`` was applied. Raise FormatError for an unknown number."""
     match = _STAMP.search(text, max(0, len(text) - _TAIL_BYTES))  # megabytes may come before it
     if match is None:
         return text

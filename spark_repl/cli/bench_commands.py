@@ -104,7 +104,7 @@ def apply_bench(options: argparse.Namespace) -> int:
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Apply a recorded log, and check what the tables hold."""
+    """Apply a recorded log, and check the content of the tables."""
     from ..demo.bank_demo import run
 
     return run(options.keep, log=options.log, target=options.target, as_json=options.json)

@@ -23,9 +23,9 @@ def target_of(options: argparse.Namespace) -> str:
 
 
 def channel_of(options: argparse.Namespace, *, begun: bool = True) -> Channel:
-    """Return the channel of --channel, of the configuration, or the target's only one.
+    """Return the channel of --channel, that of the configuration, or the target's only one.
 
-    Raise TargetError if the channel has applied nothing yet, unless ``begun`` is false. Raise
+    Raise TargetError if the channel has not applied anything yet, unless ``begun`` is false. Raise
     ConfigError if the target has several channels and the command names none.
     """
     file = getattr(options, "config", None)

@@ -90,7 +90,7 @@ def _nearest(word: str, names: Iterable[str]) -> str:
 
 
 class Commands:
-    """Commands of one parser; ``words`` are those before them."""
+    """Commands of one parser. ``words``: the words before each command."""
 
     def __init__(
         self, parent: argparse.ArgumentParser, run: Mapping[str, str], words: str = ""

@@ -57,10 +57,10 @@ def flags(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_config(options: argparse.Namespace) -> int:
-    """Print every fault that can be found without a run.
+    """Print every error that can be found without a run.
 
-    Several files are channels that run side by side. Return 2 for a fault of the configuration, 1
-    for a fault of the source.
+    If there are several files, they are channels that run on one host. Return 2 for an error of the
+    configuration, 1 for an error of the source.
     """
     is_here = options.on in (None, "laptop")
     looked = {file: checked(file, is_here=is_here) for file in dict.fromkeys(options.config)}
@@ -90,14 +90,15 @@ def check_config(options: argparse.Namespace) -> int:
 
 
 def executors_read(config: Config) -> str:
-    """Return what the executors of a cluster read, for a target on an object store."""
+    """Return a line about where the executors of a cluster read the log, for a target on an object
+    store."""
     if executor_disk("", config) is None:
         return "on a cluster: all machines mount relay.path and target.state_path under one path"
     return "on a cluster: executors read the bucket, and share no disk with the driver"
 
 
 def surveyed(config: Config) -> list[Finding]:
-    """Return the findings of the source, also if it can't be reached."""
+    """Return the findings of the source, or a finding that it can't be reached."""
     try:
         return list(survey(config).findings)
     except SparkReplError as error:
@@ -115,8 +116,9 @@ def tell(findings: list[Finding]) -> None:
 
 
 def checked(file: str, *, is_here: bool = True) -> tuple[Config | None, list[Finding]]:
-    """Return the file's configuration, None if it is unreadable, and its faults. ``is_here``:
-    whether it is for this machine, so that its folders, files and secrets have to be here."""
+    """Return the file's configuration (None if the file is unreadable), and its errors.
+    ``is_here``: whether it is for this machine, so that its folders, files and secrets must exist
+    here."""
     values: Mapping[str, Any] = {}
     try:
         values = read_values(file)
@@ -227,7 +229,7 @@ def _unwise(config: Config, values: Mapping[str, Any], file: str) -> Iterator[Fi
 
 
 def show_config(options: argparse.Namespace) -> int:
-    """Print every key with its effective value, and where the value is from. Raise ConfigError."""
+    """Print every key with its effective value and its origin. Raise ConfigError."""
     values = read_values(options.config) if options.config else {}
     given = flags(options)
     config = Config.from_mapping(values, file=options.config).override(given)
@@ -247,7 +249,7 @@ def explain_config(options: argparse.Namespace) -> int:
     """Print which rules decide about a table's rows and statements, and what ``[[tables]]``
     changes.
 
-    Raise ConfigError for a name that is no table's.
+    Raise ConfigError for a name that is not a table's name.
     """
     if not all(options.table.partition(".")):
         raise ConfigError(f"{options.table!r} is no table", hint="give DATABASE.TABLE")
@@ -391,7 +393,7 @@ _PLAIN = re.compile(r"[!-$&-~]*")
 
 
 def engine_findings(config: Config) -> Iterator[Finding]:
-    """Yield a warning for each combination of settings that an engine does not read rightly."""
+    """Yield a warning for each combination of settings with which an engine reads wrong values."""
     target = config.target
     sharded = [rule.match for rule in config.tables if rule.shards_by]
     if target.column_mapping and (target.partition_by or sharded):

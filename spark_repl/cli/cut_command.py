@@ -60,7 +60,8 @@ def list_cuts(options: argparse.Namespace) -> int:
 
 def kept_cuts(control: Control, now: datetime) -> Iterator[tuple[Cut, str]]:
     """Yield each retained cut with the reason: a time in UTC, the names of its pins, or that it is
-    the newest one. Cuts whose retention has ended are left out: their files may be gone."""
+    the newest one. Leave out cuts whose retention has ended, because their files may already be
+    removed."""
     cuts, names = control.snapshot(), dict[tuple[int, datetime], list[str]]()
     for name, pin_of_cut in sorted(pins(control).items()):
         names.setdefault(pin_of_cut.cut, []).append(name)
@@ -78,7 +79,8 @@ def kept_cuts(control: Control, now: datetime) -> Iterator[tuple[Cut, str]]:
 
 
 def show_cut(options: argparse.Namespace) -> int:
-    """Print a cut: its position, the versions of its tables, the tables that it lacks."""
+    """Print a cut: its position, the versions of its tables, and the tables that it does not
+    show."""
     at = channel_of(options)
     cut = find_cut(at.control, options.at)
     if options.json:
@@ -103,8 +105,8 @@ def show_cut(options: argparse.Namespace) -> int:
 
 
 def print_head(options: argparse.Namespace) -> int:
-    """Print some rows of a table at a cut, in no order. Raise ConfigError for a table that the cut
-    does not show, and for a condition that delta-rs refuses."""
+    """Print some rows of a table at a cut, in no particular order. Raise ConfigError for a table
+    that the cut does not show, and for a condition that delta-rs refuses."""
     at = channel_of(options)
     rows = head(at.layout, find_cut(at.control, options.at), options.table, options.rows,
                 options.where)  # fmt: skip
@@ -129,7 +131,7 @@ def _cell(value: Any) -> str:
 
 
 def export_cut(options: argparse.Namespace) -> int:
-    """Print a manifest of the cut, or write it to a file in one step."""
+    """Print a manifest of the cut, or write it to a file atomically."""
     at = channel_of(options)
     layout, control = at.layout, at.control
     cut = find_cut(control, options.at)
@@ -167,10 +169,10 @@ def _warn_of_statistics(tables: dict[str, Any]) -> None:
 
 
 def pin_cut(options: argparse.Namespace) -> int:
-    """Keep a cut until it is unpinned, also beside a running applier.
+    """Keep a cut until it is unpinned; this also works while an applier runs.
 
-    Print from when on another engine's VACUUM may remove its files: VACUUM follows the tables'
-    retention, and ignores pins.
+    Print the time from which another engine's VACUUM may remove the cut's files: such a VACUUM
+    follows the tables' retention, and ignores pins.
     """
     control = channel_of(options).control
     cut = find_cut(control, options.at)
@@ -190,8 +192,8 @@ def unpin_cut(options: argparse.Namespace) -> int:
 
 
 def cut_json(cut: Cut) -> dict[str, Any]:
-    """Return a cut as JSON. ``shards`` of a table that other channels also feed: the shards whose
-    rows are the cut's."""
+    """Return a cut as JSON. ``shards`` lists, for a table that other channels also feed, the shards
+    whose rows belong to the cut."""
     own = {name: {"shards": shards} for name, shards in shared_shards(cut).items()}
     return {
         "gtid_executed": cut.gtid_executed,
@@ -208,9 +210,10 @@ def cut_json(cut: Cut) -> dict[str, Any]:
 
 
 def wait(options: argparse.Namespace) -> int:
-    """Wait until a cut holds the transactions. Raise TargetError at the timeout.
+    """Wait until a cut has the transactions. Raise TargetError after the timeout.
 
-    Raise TargetError at once for a server that neither the source nor the target knows.
+    Raise TargetError immediately for transactions of a server that neither the source nor the
+    target knows.
     """
     began = time.monotonic()
     at = channel_of(options)

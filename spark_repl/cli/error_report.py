@@ -22,9 +22,10 @@ _PLACE = ("file", "position", "gtid", "table")
 
 
 def report(error: SparkReplError, options: Mapping[str, object] | None = None) -> None:
-    """Print an error to standard error: ``Error:`` what and where, ``Try:`` a hint, ``See:`` docs.
+    """Print an error to standard error: ``Error:`` with what happened and where, ``Try:`` with a
+    hint, ``See:`` with the documentation.
 
-    Print one line of JSON if the log is JSON. ``options``: the command's, for the hint.
+    Print one line of JSON if the log is JSON. ``options``: the command's options, for the hint.
     """
     hint = pasteable(error.hint or "", options or {}, table=error.table, gtid=error.gtid)
     if log_lines.is_json():
@@ -52,11 +53,12 @@ _OF_A_TARGET = re.compile(
 
 
 def pasteable(hint: str, options: Mapping[str, object], **about: str | None) -> str:
-    """Return the hint with the command's configuration file in place of each ``--config F``, and
-    with ``table`` and ``gtid`` of the error in place of ``--table DB.T`` and ``--gtid GTID``.
+    """Return the hint with its placeholders replaced: each ``--config F`` by the command's
+    configuration file, ``--table DB.T`` and ``--gtid GTID`` by ``table`` and ``gtid`` of the error.
 
     Without a configuration, commands that need only a target get the command's target. A
-    placeholder stays where there is no value for it, or more than one."""
+    placeholder stays if there is no value for it, or more than one.
+    """
     config, target = options.get("config"), options.get("target")
     files = [config] if isinstance(config, str) else config
     file = files[0] if isinstance(files, list) and len(files) == 1 else None

@@ -71,10 +71,11 @@ _WRITTEN_ALWAYS = ("source.host", "source.user", "source.server_id", "relay.path
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of the command line and the terminal.
+    """Answers from the command line and the terminal.
 
-    ``values``: the keys of the file; ``place``: where it will run; ``password``: typed, and used
-    only for this connection; ``""``: the password comes from where the file says.
+    ``values``: the keys of the file; ``place``: where it will run; ``password``: the typed
+    password, used only for this connection; ``""``: the password comes from the place that the file
+    names.
     """
 
     values: dict[str, Any]
@@ -83,9 +84,10 @@ class Answers:
 
 
 def init(options: argparse.Namespace) -> int:
-    """Write the configuration, and print the source's faults. Return 1 if there are some.
+    """Write the configuration, and print the source's problems. Return 1 if there are any.
 
-    Raise ConfigError for a faulty value, SourceError without a connection: then nothing is written.
+    Raise ConfigError for a wrong value, SourceError if the source can't be reached; nothing is
+    written then.
     """
     _check_absent(options, [options.config])
     terminal = sys.stdin.isatty() and not options.json
@@ -121,8 +123,8 @@ def init(options: argparse.Namespace) -> int:
 
 
 def start_commands(file: str, config: Config) -> list[str]:
-    """Return the commands of a shell that start ``run``. The first one reads the password into its
-    variable, if the variable is not set here."""
+    """Return the shell commands that start ``run``. The first one reads the password into its
+    variable, if the variable is not set yet."""
     run = f"spark-repl run --config {shlex.quote(file)}"
     name = config.source.password_env
     if not name or name in os.environ:
@@ -158,7 +160,7 @@ def ask(
 ) -> Answers:
     """Return the values of the flags, and the terminal's answers for the others.
 
-    ``asked`` is None without a terminal. Paths of flags are relative to the working folder, typed
+    ``asked`` is None without a terminal. Paths in flags are relative to the working folder, typed
     paths to the file's folder. Raise ConfigError for a value that breaks a rule of the file.
     """
     place = options.on or (asked(_WHERE, "laptop") if asked else "laptop")
@@ -217,7 +219,8 @@ def survey_with_server_id(
 
 
 def text_of(values: dict[str, Any], looked: Survey | None) -> str:
-    """Return the file's text: given values, other values than defaults, faults of the source."""
+    """Return the file's text: given values, values that differ from the defaults, and the source's
+    problems."""
     lines = [
         "# Configuration of one replica: spark-repl run --config FILE",
         "# Keys that are not here have their defaults: docs/configuration.md has all of them;",
@@ -269,8 +272,8 @@ def _exists(file: str) -> ConfigError:
 
 
 def write(file: str, text: str, *, force: bool) -> None:
-    """Write the file durably in one step. Raise ConfigError if it exists, unless ``force``, or if
-    it can't be written."""
+    """Write the file durably and atomically. Raise ConfigError if it exists, unless ``force``, or
+    if it can't be written."""
     part = f"{file}.{uuid.uuid4().hex}.part"
     try:
         try:

@@ -22,8 +22,9 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: ``at``, ``level``, ``logger``, ``message``, the caller's ``extra``,
-    and ``exception`` with its traceback. Line ends are escaped, so that no value begins a line."""
+    """Each line is one JSON object: ``at``, ``level``, ``logger``, ``message``, the caller's
+    ``extra``, and ``exception`` with its traceback. Line ends are escaped, so that no value can
+    start a new line."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = line_of(record.levelname, record.name, record.getMessage(), record.created)
@@ -41,12 +42,12 @@ def line_of(level: str, logger: str, message: str, at: float) -> dict[str, Any]:
 
 
 def named_here(text: str) -> str:
-    """Return the text, preceded by the name of this thread's channel."""
+    """Return the text, preceded by the name of the current thread's channel."""
     return f"{name}: {text}" if (name := channel_here()) else text
 
 
 def log_as(form: str) -> None:
-    """Log from now on as ``text`` or ``json``."""
+    """Write the log as ``text`` or ``json`` from now on."""
     formatter = JsonLines() if form == "json" else TextLines()
     for handler in logging.getLogger().handlers:
         if getattr(handler, "stream", None) is sys.stderr:
@@ -54,5 +55,5 @@ def log_as(form: str) -> None:
 
 
 def is_json() -> bool:
-    """Return whether the log is JSON. Errors are then lines of the log."""
+    """Return whether the log is JSON. Errors are then also written as lines of the log."""
     return any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers)

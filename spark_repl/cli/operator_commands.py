@@ -129,10 +129,10 @@ def list_branches(options: argparse.Namespace) -> int:
 
 
 def end_branch(options: argparse.Namespace) -> int:
-    """Record who decided on a branch and when, as the target's owner.
+    """Record the decision about a branch, its author and its time, as the target's owner.
 
-    The applier must be stopped; it ends the branch at its next start. Raise ConfigError if --xid
-    is malformed, TargetError if there is no such branch, FencedError if an applier runs.
+    The applier must be stopped; it ends the branch at its next start. Raise ConfigError if --xid is
+    malformed, TargetError if there is no such branch, FencedError if an applier runs.
     """
     try:
         xid = Xid.of_hex(options.xid)

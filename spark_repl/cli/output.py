@@ -24,7 +24,7 @@ def emit(fields: Any, as_json: bool) -> None:
 
 
 def print_result(result: Result, as_json: bool) -> None:
-    """Print a run's result; as lines only what a user asks after it has ended."""
+    """Print a run's result; as lines, only the part that users need after a run."""
     emit(_fields(result) if as_json else _lines(result), as_json)
     if result.tail and not as_json:
         print(f"Not applied: {result.tail}", file=sys.stderr)

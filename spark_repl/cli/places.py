@@ -27,8 +27,8 @@ _VOLUME = "/var/lib/spark_repl/data"
 
 @dataclass(frozen=True)
 class Place:
-    """A place. ``files``: templates below its folder; ``values``: keys that ``init`` writes there
-    if no flag gives them."""
+    """A place. ``files``: templates of the files in its folder; ``values``: keys that ``init``
+    writes for this place if no flag gives them."""
 
     title: str
     files: tuple[str, ...] = ()
@@ -67,8 +67,8 @@ PLACES = {
 
 
 def place_files(name: str, config: str, text: str, channel: str) -> dict[str, str]:
-    """Return the files of a place by name. ``config``: the configuration's name; ``text``: what it
-    holds."""
+    """Return the files of a place by name. ``config``: the configuration's name; ``text``: its
+    content."""
     values = {
         "config": os.path.basename(config),
         "name": f"spark-repl-{channel}".replace("_", "-"),
@@ -85,8 +85,8 @@ def place_files(name: str, config: str, text: str, channel: str) -> dict[str, st
 
 
 def place_findings(name: str, config: Config, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what a place refuses, or has to be given, for a configuration. ``values``: the keys of
-    the file, with paths as the file has them."""
+    """Yield the settings that a place refuses or requires, for a configuration. ``values``: the
+    keys of the file, with paths as they are in the file."""
     place = PLACES[name]
     if place.mounted:
         yield from _mounted(place, values)

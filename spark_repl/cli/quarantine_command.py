@@ -75,8 +75,8 @@ def _line(quarantined: _Quarantined, table: Quarantine) -> dict[str, Any]:
 
 
 def show_quarantined(options: argparse.Namespace) -> int:
-    """Print the retained row changes of a table in the log's order, a line of JSON each. A change
-    that can't be decoded is an error in its place."""
+    """Print the retained row changes of a table in the log's order, one line of JSON for each. If a
+    change can't be decoded, print an error in its place."""
     from ..observe.quarantine_rows import kept_rows  # which loads pandas, through pyarrow
 
     quarantined = _Quarantined.of(options)
@@ -108,10 +108,11 @@ def _ask(options: argparse.Namespace, action: str) -> int:
 
 
 def replay_quarantined(options: argparse.Namespace) -> int:
-    """Have the retained changes of a table applied."""
+    """Make the applier apply the retained changes of a table at its next start."""
     return _ask(options, REPLAY)
 
 
 def drop_quarantined(options: argparse.Namespace) -> int:
-    """Have the retained changes of a table dropped: the table lacks them."""
+    """Make the applier drop the retained changes of a table at its next start: the table then lacks
+    them."""
     return _ask(options, DROP)

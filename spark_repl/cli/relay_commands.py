@@ -66,7 +66,7 @@ def _log_at(path: str) -> Iterator[_LogPlace]:
 
 
 def list_relay(options: argparse.Namespace) -> int:
-    """Print the files with their servers and transactions; of an archive also its logs. Raise
+    """Print the files with their servers and transactions; for an archive also its logs. Raise
     LogError for damage."""
     with _log_at(options.dir) as place:
         return _list(place, as_json=options.json)

@@ -33,7 +33,8 @@ _HOME, _REST, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def show_status(options: argparse.Namespace) -> int:
-    """Print a status; with --watch again and again until Ctrl-C, which is then no error."""
+    """Print a status. With --watch, print it repeatedly until Ctrl-C, which is not an error
+    then."""
     config = load(options.config) if options.config else None
     target = target_of(options)
     if options.watch is None:
@@ -106,10 +107,10 @@ def _channel(options: argparse.Namespace, config: Config | None) -> Channel:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the page into a file, in one step. Raise ConfigError if the file can't be written.
+    """Write the page into a file atomically. Raise ConfigError if the file can't be written.
 
-    The file names tables and statements, so only its account may read it. Raise TargetError if
-    there is no target.
+    The file contains names of tables and statements, so only its account may read it. Raise
+    TargetError if there is no target.
     """
     config, target = load(options.config) if options.config else None, target_of(options)
     relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")

@@ -53,8 +53,8 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def exit_code(fields: dict[str, Any], only: Sequence[str] = ()) -> int:
-    """Return the exit code. A table whose mode keeps other rows than the source is not compared,
-    and so not wrong, unless the user named it (``only``)."""
+    """Return the exit code. A table whose mode keeps other rows than the source is not compared.
+    This is not an error, unless the user named the table (``only``)."""
     wanting = failed_comparisons(fields).keys() | fields["not_compared"].keys() & set(only)
     if fields["differing"] or wanting or fields["by_others"] or fields["not_repaired"]:
         return 1

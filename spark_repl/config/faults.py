@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def combination_faults(config: Mapping[str, Any]) -> list[str]:
-    """Return the faults of keys that contradict each other."""
+    """Return the errors of keys that contradict each other."""
     target, apply = config["target"], config["apply"]
     faults = _connecting(config["source"])
     faults += _contradicting(config["filters"])
@@ -189,7 +189,7 @@ def _connecting(source: Source) -> list[str]:
 
 
 def renaming_faults(rules: Sequence[TableRule], *, asks_case: bool) -> list[str]:
-    """Return the faults of each rule, and of rules compared with earlier ones. ``asks_case``:
+    """Return the errors of each rule, alone and in comparison with earlier rules. ``asks_case``:
     source.lower_case_table_names is not set."""
     faults, named = list[str](), dict[int, str]()
     for number, rule in enumerate(rules, 1):
@@ -264,7 +264,8 @@ _BY_CHANNEL = f'extra_columns = ["{CHANNEL}"]'
 
 
 def sharding_faults(config: Mapping[str, Any]) -> list[str]:
-    """Return the faults of each rule, and of other keys if a rule puts many tables into one."""
+    """Return the errors of each rule that puts many tables into one, and of other keys that
+    contradict it."""
     rules: Sequence[TableRule] = config["tables"]
     faults = [
         f"tables[{number}].{fault}"

@@ -19,7 +19,8 @@ def is_relative(path: str) -> bool:
 
 
 def beside(file: str, path: str) -> str:
-    """Return the absolute form of a file's path. Return a path that is not relative unchanged."""
+    """Return the absolute form of a path in a file. Return a path that is not relative
+    unchanged."""
     if not is_relative(path):
         return path
     return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
@@ -31,8 +32,8 @@ def archive_beside(file: str, path: str) -> str:
 
 
 def command_beside(file: str, command: str) -> str:
-    """Return a command whose program, if it is a relative path, is relative to the file. A program
-    without a slash is looked up in PATH, and arguments are unchanged."""
+    """Return the command with an absolute path of its program, if the program is a path relative to
+    the file. A program without a slash is looked up in PATH, and arguments are unchanged."""
     try:
         program, *arguments = shlex.split(command)
     except ValueError:  # empty, or an open quote: an attempt to run it reports that
@@ -43,8 +44,8 @@ def command_beside(file: str, command: str) -> str:
 
 
 def written_beside(file: str, path: str) -> str:
-    """Return a path of the working folder in the form for the file: relative if it is below the
-    file's folder, else absolute."""
+    """Return the form in which a path of the working folder is written to the file: relative if it
+    is below the file's folder, otherwise absolute."""
     if not is_relative(path):
         return path
     whole = os.path.abspath(path)

@@ -31,7 +31,7 @@ class Renaming:
     to: str
 
     def there(self, name: Parts) -> Parts | None:
-        """Return the name in the target; None if ``match`` does not fit the table."""
+        """Return the name in the target; None if ``match`` does not match the table."""
         return _carried(self._match, self._to, name)
 
     def back(self, name: Parts) -> Parts | None:
@@ -48,7 +48,7 @@ class Renaming:
 
 
 def whole_of(name: str) -> str:
-    """Return the name, or path, of a shard's Delta table."""
+    """Return the name, or path, of the Delta table to which a shard belongs."""
     return name.partition(SHARD)[0]
 
 
@@ -72,7 +72,7 @@ def is_shared(path: str) -> bool:
 
 
 def shard_of(name: str) -> str:
-    """Return what identifies a shard in its name; "" for another table."""
+    """Return the part of a shard's name that identifies it; "" for another table."""
     return name.partition(SHARD)[2]
 
 
@@ -83,17 +83,17 @@ def halves(pattern: str) -> Parts:
 
 
 def letters(pattern: str) -> list[str]:
-    """Return the letters of a pattern without backslashes, "" for each ``%``."""
+    """Return the pattern's literal characters without backslashes, with "" for each ``%``."""
     return ["" if token == "%" else token[-1] for token in _TOKEN.findall(pattern)]
 
 
 def has_bare_sign(pattern: str) -> bool:
-    """Return whether the pattern has a ``_`` without a backslash."""
+    """Return whether the pattern has an unescaped ``_``."""
     return "_" in _TOKEN.findall(pattern)
 
 
 def unusable(name: Parts) -> str:
-    """Return why no table of the target can have the name; "" if one can."""
+    """Return the reason why a table of the target can't have this name; "" if it can."""
     database, table = name
     if not database or not table:
         return "a part of the name would be empty"
@@ -103,12 +103,13 @@ def unusable(name: Parts) -> str:
 
 
 def unusable_database(name: str) -> str:
-    """Return why no database of the target can have the name; "" if one can."""
+    """Return the reason why a database of the target can't have this name; "" if it can."""
     return f"the database {name} is not for tables" if name in _RESERVED else ""
 
 
 def standing_for(pattern: Parts, name: Parts) -> list[str] | None:
-    """Return the text that each ``%`` of the pattern matches in a name; None if it does not fit."""
+    """Return the text that each ``%`` of the pattern matches in a name; None if the pattern does
+    not match."""
     values = list[str]()
     for part, text in zip(pattern, name, strict=True):
         fitting = _compiled(part).fullmatch(text)

@@ -21,8 +21,8 @@ _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
 
 
 def nearest(word: object, words: Collection[str], *, alike: float = 0.5) -> str:
-    """Return the end of a fault that names the nearest of ``words`` to a misspelt word; "" if none
-    is ``alike`` (0 to 1)."""
+    """Return the end of an error message that names the most similar of ``words`` to a misspelt
+    word; "" if no word is ``alike`` (0 to 1) enough."""
     by_letters = {one.lower(): one for one in words}
     near = difflib.get_close_matches(str(word).lower(), [*by_letters], 1, alike)
     return f"; the nearest is {by_letters[near[0]]}" if near else ""
@@ -38,7 +38,8 @@ def integer(low: int, high: int = 2**63 - 1) -> Rule:
 
 
 def lease(value: Any) -> str | None:
-    """Accept seconds for which an owner's lease holds: 0 for none, or enough to renew it in."""
+    """Accept the number of seconds for which an owner's lease is valid: 0 for no lease, or enough
+    time to renew it."""
     return None if value == 0 else integer(4, 3600)(value)
 
 
@@ -52,7 +53,7 @@ def choice(*words: str) -> Rule:
 
 
 def writer(value: Any) -> str | None:
-    """Accept the only way to write tables; ``""`` meant the best one of a runtime."""
+    """Accept the only way to write tables; ``""`` used to mean the best one for a runtime."""
     if value == "merge":
         return (
             'is "merge", which is no longer there: commits no longer need Delta in the JVM, and'
@@ -76,8 +77,8 @@ def flag(value: Any) -> str | None:
 
 
 def unshown(pattern: str, wanted: str) -> Rule:
-    """Return a rule for a text that is a secret, or may contain one by mistake. No fault shows the
-    text."""
+    """Return a rule for a text that is a secret, or may contain one by mistake. Error messages do
+    not show the text."""
 
     def check(value: Any) -> str | None:
         if not isinstance(value, str):
@@ -88,8 +89,8 @@ def unshown(pattern: str, wanted: str) -> Rule:
 
 
 def hosts(value: Any) -> str | None:
-    """Accept a list of "host:port". No fault shows an entry: it may contain another tool's
-    password."""
+    """Accept a list of "host:port". Error messages do not show an entry, because it may contain
+    another tool's password."""
     if not isinstance(value, list | tuple):
         return 'must be a list of "host:port"'
     for number, entry in enumerate(value, 1):

@@ -13,7 +13,7 @@ from .relative_paths import archive_beside, beside, command_beside
 def key_field(
     default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None, printed: bool = True
 ) -> Any:
-    """Return a field with its rule. ``done`` lists the values this version implements (None: all).
+    """Return a field with its rule. ``done``: the values that this version implements (None: all).
     ``printed``: whether ``repr`` shows the value."""
     return field(default=default, metadata={"rule": rule, "done": done}, repr=printed)
 
@@ -85,7 +85,7 @@ class Relay:
 
 @dataclass(frozen=True)
 class Target:
-    """The Delta tables: where they are, and how MySQL's types and odd values become columns."""
+    """The Delta tables: where they are, and how MySQL's types and unusual values are stored."""
 
     path: str = _path("lake", rules.SOME)
     state_path: str = _path("", rules.ANY)
@@ -155,7 +155,7 @@ class Ddl:
 
 @dataclass(frozen=True)
 class Filters:
-    """MySQL's replication filter rules: which databases and tables are applied."""
+    """MySQL's replication filter rules, which decide which databases and tables are applied."""
 
     do_db: tuple[str, ...] = key_field((), rules.databases)
     ignore_db: tuple[str, ...] = key_field((), rules.databases)
@@ -168,7 +168,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class Observe:
-    """How the applier reports on itself: metrics over HTTP, the form of its log, and how often its
+    """How the applier reports its state: metrics over HTTP, the form of its log, and how often its
     tables are compared with the source's."""
 
     listen: str = key_field("auto", rules.listen)

@@ -25,7 +25,7 @@ from .tables import TABLE_KEYS, TableRule, of_channel, read_tables
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of a replica. ``Config()`` has every default."""
+    """The settings of a replica. ``Config()`` has all defaults."""
 
     channel: str = key_field("default", rules.CHANNEL)
     source: Source = field(default_factory=Source)
@@ -41,7 +41,7 @@ class Config:
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
         """Return the configuration of a file's values, whose relative paths start at the folder of
-        ``file``. Raise one ConfigError that lists every fault."""
+        ``file``. Raise one ConfigError that lists all errors."""
         faults: list[str] = []
         top: dict[str, Any] = {}
         for name, value in values.items():
@@ -63,7 +63,8 @@ class Config:
         return cls(**top) if file is None else cls(**top).beside(file)
 
     def beside(self, file: str) -> Config:
-        """Return a copy whose relative paths, also those by default, start at the file's folder."""
+        """Return a copy in which relative paths, also those of defaults, start at the file's
+        folder."""
         sections = {}
         for name in _SECTIONS:
             section = getattr(self, name)
@@ -80,8 +81,8 @@ class Config:
         return {**asdict(self), "tables": rules}
 
     def override(self, values: Mapping[str, Any]) -> Config:
-        """Return a copy with some keys replaced (``{"apply.workers": 4}``), checked as a file's
-        are. Raise ConfigError with every fault."""
+        """Return a copy with some keys replaced (``{"apply.workers": 4}``), checked like a file's
+        values. Raise ConfigError with all errors."""
         merged = self.to_mapping()
         for name, value in values.items():
             section, _, key = name.rpartition(".")
@@ -93,7 +94,7 @@ class Config:
         return tuple(_KEYS)
 
     def check_supported(self) -> None:
-        """Raise ConfigError, naming every key whose value this version does not support yet."""
+        """Raise ConfigError that names every key whose value this version does not support yet."""
         faults = []
         asked = list[tuple[str, Any, tuple[Any, ...]]]()
         for name, item in _KEYS.items():
@@ -133,7 +134,7 @@ def value_of(config: Config, name: str) -> Any:
 
 def load(path: str | Path) -> Config:
     """Return the configuration of a TOML file; its relative paths start at the file's folder. Raise
-    ConfigError for a file that cannot be read and for every fault."""
+    ConfigError with all errors, or if the file cannot be read."""
     return Config.from_mapping(read_values(path), file=str(path))
 
 
@@ -209,7 +210,7 @@ def toml(value: Any) -> str:
 
 
 def faulty(what: str, faults: list[str], file: str | None = None) -> ConfigError:
-    """Return one error that lists all faults. ``what`` follows the word configuration in the
+    """Return one error that lists all problems. ``what`` follows the word configuration in the
     message."""
     if len(faults) == 1:
         error = ConfigError(faults[0], file=file)

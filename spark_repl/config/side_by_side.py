@@ -26,8 +26,8 @@ _AUTO = ("", "auto")
 
 
 def side_by_side(configs: Mapping[str, Config]) -> list[str]:
-    """Return the faults, each after the names of two files. ``configs``: file -> its
-    configuration."""
+    """Return the conflicts between configurations, each preceded by the names of two files.
+    ``configs``: file -> its configuration."""
     return [
         f"{left} and {right}: {fault}"
         for left, right in combinations(configs, 2)
@@ -37,7 +37,7 @@ def side_by_side(configs: Mapping[str, Config]) -> list[str]:
 
 
 def check_side_by_side(configs: Mapping[str, Config]) -> None:
-    """Raise one ConfigError that lists every fault."""
+    """Raise one ConfigError that lists all conflicts."""
     if faults := side_by_side(configs):
         raise faulty("can't run side by side", faults)
 

@@ -47,7 +47,7 @@ _MASK = re.compile(r"sha256|null|constant:.*|(truncate|keep_last):\d{1,9}", re.D
 
 
 def is_mask(text: object) -> bool:
-    """Return whether that is one of MASKS, with a number or a text in the place of N or X."""
+    """Return whether the text is one of MASKS, with a number or a text in the place of N or X."""
     return isinstance(text, str) and _MASK.fullmatch(text) is not None
 
 
@@ -127,8 +127,8 @@ def _key(default: Any, rule: rules.Rule) -> Any:
 
 @dataclass(frozen=True)
 class TableRule:
-    """One entry of ``[[tables]]``. ``TableRule()`` applies to tables that no rule matches: a plain
-    copy."""
+    """One entry of ``[[tables]]``. ``TableRule()`` applies to tables that no rule matches: they are
+    copied unchanged."""
 
     match: str = _key("", _pattern)
     to: str = _key("", _target)
@@ -156,16 +156,16 @@ class TableRule:
 
     @cached_property
     def reshaping(self) -> tuple[str, ...]:
-        """Return the settings that give the target's table other rows or columns than the source's,
-        as the configuration writes them."""
+        """Return the settings because of which the target's table has other rows or columns than
+        the source's, as the configuration writes them."""
         names = (name for name in SHAPING_KEYS if name != "mode")
         given = tuple(name for name in names if getattr(self, name))
         return given if self.mode == "mirror" else (f'mode = "{self.mode}"', *given)
 
     @property
     def withheld(self) -> str:
-        """Return which part of the log must be neither shown nor kept: "values of columns", "rows"
-        or ""."""
+        """Return the part of the log that must not be shown or kept: "values of columns", "rows" or
+        ""."""
         if self.mask or self.include or self.exclude:
             return "values of columns"
         return "rows" if self.row_filter else ""
@@ -186,7 +186,8 @@ class TableRule:
 
     @property
     def named(self) -> str:
-        """Return ``to`` as a separate name for each table, also if many share one Delta table."""
+        """Return ``to`` as a separate name for each table, also if many tables share one Delta
+        table."""
         if not self.to or not self.shards_by:
             return self.to
         return f"{self.to}{SHARD}{'%' if self.key_prefix else self.fed_by}"
@@ -197,16 +198,16 @@ TABLE_KEYS = tuple(_KEYS)
 
 
 def of_channel(rules: tuple[TableRule, ...], channel: str) -> tuple[TableRule, ...]:
-    """Return the rules of a configuration with the ``channel`` set in those that name tables by
-    it."""
+    """Return the rules of a configuration, with ``channel`` set in those rules that use it for
+    table names."""
     return tuple(
         replace(rule, fed_by=channel) if CHANNEL in rule.extra_columns else rule for rule in rules
     )
 
 
 def read_tables(value: Any, faults: list[str]) -> tuple[TableRule, ...]:
-    """Return the rules of a file's ``[[tables]]``, in order. Append their faults to ``faults``,
-    numbered from one."""
+    """Return the rules of a file's ``[[tables]]``, in order. Append their errors to ``faults``;
+    rules are numbered from one."""
     if not isinstance(value, list | tuple) or not all(isinstance(e, Mapping) for e in value):
         faults.append("tables must be a list of tables: write each one's keys under [[tables]]")
         return ()

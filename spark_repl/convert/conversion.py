@@ -76,7 +76,7 @@ def _as_one(values: pa.Array) -> pa.Array:
 
 
 def same_type(before: Column, after: Column) -> bool:
-    """Return whether the columns agree in every property that decides a value."""
+    """Return whether the columns agree in every property that affects a value."""
     parts = ("type", "meta", "unsigned", "literals", "form")
     same = all(getattr(before, part) == getattr(after, part) for part in parts)
     return same and (family_of(before) not in _TEXTS or before.collation == after.collation)
@@ -191,7 +191,7 @@ _EMPTY = (TypeFamily.TEXT, TypeFamily.ENUM, TypeFamily.SET)
 
 
 def without_nulls(values: pa.Array, change: TypeChange) -> pa.Array:
-    """Return the values with the type's default instead of NULL. Raise Unconvertible if the column
+    """Return the values with the type's default in place of NULL. Raise Unconvertible if the column
     cannot have NULL, if a strict server refuses NULL, or if the type's default is not known."""
     if not change.before.nullable:
         raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")

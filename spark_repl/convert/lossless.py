@@ -22,7 +22,7 @@ _DOUBLE_BITS, _DOUBLE, _FLOAT_BITS = 53, 8, 24
 
 
 def keeps_values(change: TypeChange) -> bool:
-    """Return whether no stored value can change, so that only metadata changes."""
+    """Return whether the change can't affect any stored value, so that only metadata changes."""
     before, after, session = change.before, change.after, change.session
     kind = family_of(before)
     if before.arrow_type is None or before.arrow_type != after.arrow_type:
@@ -54,7 +54,8 @@ def keeps_values(change: TypeChange) -> bool:
 
 
 def numbers_zeros(before: Column, after: Column, session: Session) -> bool:
-    """Return whether rows of 0 get numbers because the column becomes AUTO_INCREMENT."""
+    """Return whether the server numbers rows with the value 0 because the column becomes
+    AUTO_INCREMENT."""
     newly = after.auto_increment and not before.auto_increment
     return newly and not session.sql_mode & _NO_AUTO_VALUE_ON_ZERO
 

@@ -23,7 +23,8 @@ _ENUM_NUMBER_BYTES, _SET_NUMBER_BYTES, _SET_MEMBERS_MAX = 6, 22, 64
 
 
 def store_member(texts: pa.Array, change: TypeChange) -> Converted:
-    """Convert text to ENUM or SET. Raise Unconvertible if the collation would decide."""
+    """Convert text to ENUM or SET. Raise Unconvertible if only the collation identifies the
+    member."""
     if any(member.endswith(" ") for member in (*change.before.literals, *change.after.literals)):
         raise change.refused("members of CHARACTER SET binary are compared with their spaces")
     is_enum = change.after.type == ColumnType.ENUM
@@ -32,7 +33,7 @@ def store_member(texts: pa.Array, change: TypeChange) -> Converted:
 
 
 def members_of_bits(number: pa.Array, change: TypeChange) -> Converted:
-    """Convert BIT to SET bit by bit, and to ENUM as the member's place in the list."""
+    """Convert BIT to SET bit by bit, and to ENUM as the member's number in the list."""
     literals = change.after.literals
     is_enum = change.after.type == ColumnType.ENUM
 

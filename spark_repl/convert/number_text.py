@@ -23,9 +23,9 @@ INTEGRAL = pa.decimal256(DIGITS, 0)
 
 
 def real_text(number: pa.Array, change: TypeChange) -> pa.Array:
-    """Return FLOAT with six digits and DOUBLE with as many as identify it. Numbers longer than the
-    width that the server gives a column have an exponent. Raise Unconvertible if the server's short
-    form is not known."""
+    """Return FLOAT with six digits and DOUBLE with as many digits as identify it. Numbers that are
+    longer than the server's width for a column have an exponent. Raise Unconvertible if the
+    server's short form is not known."""
     values = pc.fill_null(number.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     is_float = change.before.type == ColumnType.FLOAT
     if is_float:

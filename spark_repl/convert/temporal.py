@@ -43,7 +43,7 @@ _SHORT, _LENGTHS = (6, 12), (6, 8, 12, 14)
 
 def read_moments(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDArray[np.bool_]]:
     """Return microseconds on the session's clock, and which values are NULL. Raise Unconvertible
-    for dates that no calendar has."""
+    for zero and impossible dates."""
     before = change.before
     if before.form == Form.TEXT:
         if pc.any(pc.match_substring_regex(values, _UNREAL)).as_py():
@@ -81,8 +81,8 @@ def _time_of_text(texts: pa.Array) -> pa.Array:
 
 
 def rounded(micros: Micros, digits: int, truncates: bool) -> Micros:
-    """Round to ``digits`` of a second. Half a unit rounds away from zero: to the later moment if
-    ``micros`` of dates are not negative."""
+    """Round to ``digits`` of a second. Half a unit rounds away from zero, which is to the later
+    moment for dates, whose ``micros`` are not negative."""
     unit = 10 ** (6 - digits)
     size = np.abs(micros) + (0 if truncates else unit // 2)
     signed: Micros = np.where(micros < 0, -1, 1) * (size - size % unit)
@@ -96,14 +96,14 @@ def _later(micros: Micros, digits: int, truncates: bool) -> Micros:
 
 def is_fixed(time_zone: str) -> bool:
     """Return whether a session's clock has a fixed offset from UTC. With another clock, even a
-    conversion from TIMESTAMP to TIMESTAMP loses the second of two hours that the clock shows
+    conversion from TIMESTAMP to TIMESTAMP can't distinguish the two hours that the clock shows
     twice."""
     return time_zone == "UTC" or bool(_OFFSET.fullmatch(time_zone))
 
 
 def zone_offset(change: TypeChange) -> int | ZoneInfo:
-    """Return how many microseconds the session's clock is ahead of UTC, or its zone's rules. Raise
-    UnknownZone if the zone is not known."""
+    """Return how many microseconds the session's clock is ahead of UTC, or the rules of its zone.
+    Raise UnknownZone if the zone is not known."""
     name = change.session.time_zone
     if match := _OFFSET.fullmatch(name):
         size = (int(match[2]) * 60 + int(match[3])) * 60 * SECOND
@@ -329,7 +329,7 @@ def _time_reader(change: TypeChange) -> Callable[[str | None], tuple[int | None,
 
 def number_moments(values: pa.Array, change: TypeChange) -> Converted:
     """Convert integers to dates or TIME; 0 becomes 0000-00-00. Raise Unconvertible for other
-    numbers that are no date, and for 0 unless the column keeps such dates."""
+    numbers that are not a date, and for 0 unless the column allows zero dates."""
     if change.before.unsigned and not change.plain:
         raise change.refused("whether it has ZEROFILL, whose zeros are digits, is not known")
     numbers, kind = exact(values, change), family_of(change.after)

@@ -22,7 +22,8 @@ _ESCAPED = str.maketrans({**{chr(n): f"\\u{n:04x}" for n in range(32)}, **_ESCAP
 
 
 def store_json(texts: pa.Array, change: TypeChange) -> Converted:
-    """Convert text to JSON. Raise Unconvertible for text that is no JSON, as every server."""
+    """Convert text to JSON. Raise Unconvertible for text that is not JSON, which every server
+    refuses."""
     if change.after.form == Form.VARIANT:
         raise change.refused("text doesn't say which types a VARIANT is to have")
 
@@ -38,8 +39,8 @@ def store_json(texts: pa.Array, change: TypeChange) -> Converted:
 
 
 def normal_json(text: str) -> str:
-    """Return the JSON text as the server prints it. Raise ValueError for text that is no JSON, and
-    RecursionError for a document that is too deep for the parser."""
+    """Return the JSON text in the form that the server prints. Raise ValueError for text that is
+    not JSON, and RecursionError for a document that is too deep for the parser."""
     return _printed(_decoder().decode(text.strip(" \t\n\r")), 0)
 
 

@@ -46,8 +46,9 @@ def integer_range(column: Column) -> tuple[int, int]:
 
 
 def store_exact(number: pa.Array, change: TypeChange) -> Converted:
-    """Store exact numbers in a column of any numeric type. A DECIMAL becomes a signed integer of 64
-    bits first, except for DECIMAL and floats. Raise Unconvertible if the result is not known."""
+    """Store exact numbers in a column of any numeric type. For a target other than DECIMAL and
+    floats, a DECIMAL is first converted to a signed integer of 64 bits. Raise Unconvertible if the
+    result is not known."""
     kind = ColumnType(change.after.type)
     if kind == _T.DECIMAL:
         return _to_decimal(number, change.after)
@@ -61,7 +62,8 @@ def store_exact(number: pa.Array, change: TypeChange) -> Converted:
 
 
 def store_integer(whole: pa.Array, after: Column) -> Converted:
-    """Store integers of 64 bits in a column of integers: ``store_exact``, without decimals."""
+    """Store integers of 64 bits in a column of integers, as ``store_exact`` does, but without
+    decimals."""
     low, high = integer_range(after)
     least, most = max(low, _LONGLONG[0]), min(high, _LONGLONG[1])
     under, over = pc.less(whole, least), pc.greater(whole, most)
@@ -83,7 +85,7 @@ def _store_whole(whole: pa.Array, change: TypeChange) -> Converted:
 
 def store_real(number: pa.Array, change: TypeChange) -> Converted:
     """Store doubles in a column of any numeric type. Raise Unconvertible if the result is not
-    known: of FLOAT(M,D) and DOUBLE(M,D), only the plain form is."""
+    known. For FLOAT(M,D) and DOUBLE(M,D), it is known only for the plain form."""
     after = change.after
     if after.type not in (_T.FLOAT, _T.DOUBLE):
         if after.type == _T.DECIMAL:

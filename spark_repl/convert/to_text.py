@@ -76,7 +76,7 @@ def store_bytes(raw: pa.Array, after: Column) -> Converted:
 
 def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
     """Store bytes in a column of text or bytes. A column of text truncates them at the first byte
-    that is no character. Raise Unconvertible if the result is not known."""
+    that is not part of a character. Raise Unconvertible if the result is not known."""
     after = change.after
     if after.collation == BINARY:
         return store_bytes(raw, after)
@@ -111,7 +111,7 @@ def _refuse_letters(texts: pa.Array, change: TypeChange) -> None:
 
 def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
     """Return the text with a ? for each character that the set of ``after`` lacks, and which values
-    had one. Raise Unconvertible if the set's characters are not known."""
+    had such a character. Raise Unconvertible if the set's characters are not known."""
     charset = charset_of(change.after.collation)
     before = change.before
     from_charset = charset_of(before.collation) if before.collation else ""
@@ -270,7 +270,7 @@ def _valid_part(raw: bytes, charset: str, change: TypeChange) -> tuple[str, bool
 
 
 def number_text(values: pa.Array, change: TypeChange) -> pa.Array:
-    """Return numbers as the server prints them. Raise Unconvertible if that is not known."""
+    """Return numbers as the server prints them. Raise Unconvertible if this form is not known."""
     before, kind = change.before, family_of(change.before)
     if kind == TypeFamily.YEAR:
         return pc.utf8_lpad(values.cast(pa.string()), 4, "0")

@@ -44,7 +44,7 @@ _FAMILIES = {
 
 
 def family_of(column: Column) -> TypeFamily | None:
-    """Return the family; None for a type that no column of a server since 5.0 has."""
+    """Return the family; None for a type that no column has had since MySQL 5.0."""
     if column.type in CHARACTER_TYPES:
         return TypeFamily.BYTES if column.collation == BINARY else TypeFamily.TEXT
     return _FAMILIES.get(column.type)  # type: ignore[call-overload,no-any-return]
@@ -53,8 +53,8 @@ def family_of(column: Column) -> TypeFamily | None:
 @dataclass(frozen=True, slots=True)
 class TypeChange:
     """A column before and after ALTER TABLE. ``plain``: the caller knows that neither column has a
-    property that changes values but is not in ``Column``: ZEROFILL, FLOAT(M,D), DOUBLE(M,D),
-    YEAR(2), a VECTOR of other dimensions."""
+    property that changes values but is not recorded in ``Column``: ZEROFILL, FLOAT(M,D),
+    DOUBLE(M,D), YEAR(2), or a VECTOR with another number of dimensions."""
 
     before: Column
     after: Column
@@ -63,7 +63,7 @@ class TypeChange:
 
     @property
     def truncates(self) -> bool:
-        """Return whether fractions of seconds are truncated and not rounded."""
+        """Return whether fractions of seconds are truncated instead of rounded."""
         return bool(self.session.sql_mode & TIME_TRUNCATE_FRACTIONAL)
 
     @property
@@ -88,8 +88,9 @@ class TypeChange:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Converted values. ``unfit`` marks values that a strict server refuses; ``values`` then has
-    what another server stores. None: there are none. ``why`` is the reason in words."""
+    """Converted values. ``unfit`` marks values that a strict server refuses (None: there are none);
+    for these, ``values`` has what a server stores that is not strict. ``why`` is the reason in
+    words."""
 
     values: pa.Array
     unfit: pa.Array | None = None

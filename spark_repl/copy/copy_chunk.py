@@ -47,9 +47,9 @@ _FILE_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class CopyTask:
-    """Arguments of one chunk's copy. ``definition``: the target's; ``key``: the key of masks;
-    ``gtid_executed``: the GTID set after which the applier applies the log to the rows, as extra
-    columns record it."""
+    """Arguments of the copy of one chunk. ``definition``: the target's; ``key``: the secret key of
+    masks; ``gtid_executed``: the GTID set that extra columns record for the rows; the applier
+    applies the log after it."""
 
     source: Source
     definition: TargetTable
@@ -63,8 +63,8 @@ class CopyTask:
 
 @dataclass
 class Copied:
-    """Result of one chunk. ``adds``: Delta's actions for its files, which no reader sees until they
-    are committed."""
+    """The result of one chunk. ``adds``: Delta's actions for its files, which readers do not see
+    until they are committed."""
 
     adds: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
@@ -73,7 +73,7 @@ class Copied:
 
 
 def load(_: object = None) -> None:
-    """Load a worker's modules and kernels (1 s of work) while the first table is created."""
+    """Load a worker's modules and kernels (1 s of work) while the first table is being created."""
     row, end = b"\2\0\0\0\1x", b"\5\0\0\1\xfe\0\0\2\0"
     for (values,) in read_rows(BytesIO(row + end), [BINARY]):
         gather(values, pa.string())
@@ -98,8 +98,8 @@ def patiently(
     """Run ``action`` and return its result; retry after a temporary error.
 
     Retry as often as the receiver would (or ``retries`` times, if that is fewer) and with its
-    waits. With ``reconnect`` the account has logged in before, so an error of its secret is
-    temporary. Raise the last error of ``action``.
+    waits. With ``reconnect`` the account has logged in before, so an error of its password counts
+    as temporary. Raise the last error of ``action``.
     """
     count = source.connect_retry_count if retries is None else retries
     count = min(count, source.connect_retry_count)
@@ -164,9 +164,9 @@ def copied_rows(
     key: bytes,
     gtid_executed: str = "",
 ) -> tuple[pa.Table, int]:
-    """Return the target's rows, and how many texts have a replaced character.
+    """Return the target's rows, and the number of texts in which characters were replaced.
 
-    ``columns``: texts of all columns that the source has; ``key``: the key of masks;
+    ``columns``: the text form of all columns of the source; ``key``: the secret key of masks;
     ``gtid_executed``: the GTID set that extra columns record for the rows. Rows that do not pass
     the target's filter are left out. Raise SchemaError.
     """

@@ -85,7 +85,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     """Record the source's position before any row is read, and return the plan.
 
     Return the existing plan if there is one, unless its copy ended with tables that statements had
-    changed. ``anew``: the target has tables, which the copy replaces, because the log has a gap.
+    changed. ``anew``: the copy replaces the target's tables, because the log has a gap.
 
     Raise TargetError if the target already has tables, SourceError if the source can't be followed,
     NoTableError if the source lacks one of ``only``.
@@ -187,8 +187,8 @@ def _names(config: Config, control: Control) -> ClaimedNames:
 
 
 def in_shared(config: Config, control: Control, copy: Copy) -> Copy:
-    """Return the copy with the folders of shards in tables that other channels also feed. The
-    caller owns the target. Raise OtherChannelError or SettingError."""
+    """Return the copy with the folders of shards whose tables other channels also feed. The caller
+    owns the target. Raise OtherChannelError or SettingError."""
     layout, names = Layout(config.target.path), _names(config, control)
     used, paths, since = {*used_paths(control)}, dict(copy.paths), dict[str, int]()
     for shared_rule in shared_rules(config.tables):
@@ -269,7 +269,7 @@ def paths_of(
     tables: Iterable[ListedTable], rules: TableRules, layout: Layout, used: GivenPaths
 ) -> dict[str, str]:
     """Return the path to which each table is copied; all shards of one table share a folder. Add
-    these paths to ``used``, the paths that are already given."""
+    these paths to ``used``, the paths that are already in use."""
     wholes, paths = dict[str, str](), dict[str, str]()
     for definition in (table.definition for table in tables):
         shard, name = bool(rules.of_table(definition.name).shards_by), whole_of(definition.name)
@@ -284,8 +284,8 @@ def paths_of(
 
 
 def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
-    """Raise ConfigError for tables that share a Delta table with others: a copy of some tables
-    replaces a whole folder."""
+    """Raise ConfigError for tables that share a Delta table with others, because a copy of single
+    tables replaces a whole folder."""
     wholes = {rule.to for rule in rules.rules if rule.shards_by}
     shards = [name for name in names if rules.of_table(name).shards_by or name in wholes]
     if shards:
@@ -342,10 +342,10 @@ def plan_again(
 ) -> Copy:
     """Plan and record a new copy of some tables, which starts at the newest cut.
 
-    The caller owns the target. ``request_name`` is the request that the copy answers, if there is
-    one. With ``waits`` no cut shows the tables until they are copied. ``asks`` queries the source.
-    A copy that no cut shows yet is planned again together with this one: the target may need both
-    before it has another cut.
+    The caller owns the target. ``request_name``: the request for which the copy is made, if there
+    is one. With ``waits`` no cut shows the tables until they are copied. ``asks`` queries the
+    source. If another copy is not shown by a cut yet, it is planned again together with this one,
+    because the target may need both before its next cut.
 
     Raise TargetError while no cut shows the first copy, NoTableError if the source has no such
     table, SourceError if no table of that name waits any more.
@@ -390,8 +390,9 @@ def _placed(config: Config, control: Control, copy: Copy) -> Copy:
 def target_shapes(
     config: Config, tables: Iterable[SourceTable], rules: TableRules
 ) -> list[TargetTable]:
-    """Return the source's tables as the target is to store them. Raise SettingError for one table
-    that ``[[tables]]`` does not fit, ConfigError with all faults for several."""
+    """Return the source's tables in the form in which the target stores them. Raise SettingError
+    for a single table that does not fit its ``[[tables]]``, ConfigError with all errors for
+    several."""
     columns, forms = ColumnRules(rules), TargetOptions.of(config).forms
     shapes: list[TargetTable] = []
     faults = list[SettingError]()
@@ -419,8 +420,8 @@ _PAGE = 50_000
 
 
 def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
-    """Return the GTID set before the oldest XA branch that is prepared now; ``executed`` if there
-    is none.
+    """Return the GTID set before the oldest XA branch that is currently prepared; ``executed`` if
+    there is none.
 
     Log a warning and return ``executed`` if the account may not list branches. Raise SourceError if
     the source has purged the file in which a branch was prepared.

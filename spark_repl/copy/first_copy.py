@@ -97,12 +97,13 @@ class CopyResult:
 
 
 class FirstCopy:
-    """A copy that carries out the recorded plan.
+    """A copy that follows the recorded plan.
 
     ``run`` gives tasks to the workers; ``report`` is called with (rows so far, rows expected).
-    ``control``: of an applier in this process that owns the target. ``stop`` ends the copy
-    between two chunks. With ``lenient`` a table that a statement changes while it is read is left
-    unfinished: the applier finds the statement in the log, and requests another copy of the table.
+    ``control``: the control table of an applier in this process that owns the target. ``stop`` ends
+    the copy between two chunks. With ``lenient``, a table that a statement changes while it is read
+    is left unfinished: the applier finds the statement in the log, and requests another copy of the
+    table.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class FirstCopy:
         self._counting = threading.Lock()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
-        """Copy the planned tables; a second run goes on after the last committed chunk. Raise
+        """Copy the planned tables; a second run continues after the last committed chunk. Raise
         SourceError, SchemaError, FencedError or Stopped."""
         began = time.perf_counter()
         planned = last_copy(self.control)

@@ -36,7 +36,7 @@ _VIEW = (
 @dataclass(frozen=True)
 class Grants:
     """Grants of an account. ``lines``: those of SHOW GRANTS. ``patterns``: whether % and _ in a
-    database's name are wildcards; with partial_revokes they are not."""
+    database's name are wildcards, which is not the case with partial_revokes."""
 
     lines: tuple[str, ...]
     account: str
@@ -70,7 +70,8 @@ class Grants:
         return [_plain(match["where"]) for match in matches if _names(match["what"], what)]
 
     def hint(self, what: str, places: Iterable[str]) -> str:
-        """Return the statements that grant ``what`` on databases and tables; "" is everything."""
+        """Return the statements that grant ``what`` on databases and tables; "" means
+        everything."""
         return grant(what, map(self._place, places), self.account)
 
     def _means(self, pattern: str, database: str) -> bool:
@@ -88,7 +89,7 @@ class Grants:
 def check_privileges(
     query: Query, views: Iterable[str], filters: ReplicationFilters = _NO_FILTERS
 ) -> None:
-    """Raise SourceError for an account that may not read every table that ``filters`` keep, or not
+    """Raise SourceError if the account may not read every table that ``filters`` keep, or may not
     lock the tables ``views`` ("db.table"), which are copied as of one moment."""
     grants, wanted = Grants.of(query), wanted_places(filters)
     hidden = _hidden(grants, filters, wanted)
@@ -115,8 +116,8 @@ def lock_hint(query: Query, table: str) -> str:
 
 
 def wanted_places(filters: ReplicationFilters) -> list[str] | None:
-    """Return the databases, and tables as "db.table", of the source in which all tables are that
-    filters keep. Return None if they may be anywhere."""
+    """Return the source's databases, and tables as "db.table", that contain all tables which
+    filters keep. Return None if such tables may be anywhere."""
     places: Iterable[str] | None = filters.do_db or None
     if filters.do_table or filters.wild_do_table:
         patterns = [*map(_literally, filters.do_table), *filters.wild_do_table]

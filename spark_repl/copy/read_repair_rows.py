@@ -75,8 +75,8 @@ class _Gone:
 
 
 def read_range(task: _Range) -> tuple[Part, Keys]:
-    """Return the rows of the keys, staged, and the keys that have rows. Raise SourceError or
-    SchemaError. Runs on a worker."""
+    """Return the rows of the keys, staged, and the keys for which the source has rows. Raise
+    SourceError or SchemaError. Runs on a worker."""
 
     def attempt() -> list[pa.Table]:
         connection = connect(task.source)
@@ -102,7 +102,7 @@ def _rows(task: _Range, connection: Any) -> list[pa.Table]:
 
 
 def stage_gone(task: _Gone) -> Part:
-    """Stage deletions of the rows that only the target has: their keys' values are enough."""
+    """Stage deletions of the rows that only the target has, which need only their keys' values."""
     keys = RepairRequest.read(Path(task.request)).keys
     gone = ~np.isin(keys.column(KEY).to_numpy(), task.source_keys)
     rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
@@ -122,7 +122,7 @@ def stage_gone(task: _Gone) -> Part:
 
 def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path | None) -> RowsToRepair:
     """Read the rows of a request as of a moment after ``cut``; write staged files to ``folder``.
-    Without a folder, which the workers can't write to, the rows stay in memory.
+    Without a folder (if workers can't write to one) the rows stay in memory.
 
     Raise RowsRefused, RowsOutdated, or the source's error.
     """

@@ -78,11 +78,11 @@ _LOG_S = 10.0
 
 
 def running_owner(config: Config, control: Control) -> tuple[int, Owner] | None:
-    """Return the epoch and the owner that can see requests of this process; None if no owner runs.
-    Wait for the lease of an owner on another host.
+    """Return the epoch of the owner and the owner itself, if it can see requests of this process;
+    None if no owner runs. Wait for the lease of an owner on another host.
 
-    Raise FencedError, naming the owner, if it runs on another host and does not share this
-    process's working state: nobody would carry out a request. Otherwise raise as
+    Raise FencedError, with the owner's name, if it runs on another host and does not share this
+    process's working state, because it would not find the request. Otherwise raise as
     ``wait_until_unclaimed``.
     """
     row = control.owner()
@@ -102,7 +102,7 @@ def running_owner(config: Config, control: Control) -> tuple[int, Owner] | None:
 
 
 def ask(config: Config, tables: tuple[str, ...]) -> str:
-    """Leave a copy request for the applier that owns the target; return the request's name."""
+    """Write a copy request for the applier that owns the target; return the request's name."""
     folder = Path(layout_of(config).requests)
     make_private_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}.json"
@@ -138,7 +138,7 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
 def copy_stopped(
     config: Config, tables: tuple[str, ...], session: Callable[[], SparkSession], *, take_over: bool
 ) -> CopyResult:
-    """Copy in this process while no applier runs; the next applier applies the log that follows.
+    """Copy in this process while no applier runs; the next applier then applies the log from there.
     Continue a copy of these tables that was begun before."""
     control = control_of(config)
     control.claim(take_over=take_over)
@@ -176,11 +176,11 @@ def _copy(
 
 
 class Recopier(Companion):
-    """A companion that carries out copy and repair requests beside a running applier, one after the
-    other, and copies the tables that wait for a copy.
+    """A background task of a running applier that carries out copy and repair requests, one after
+    the other, and copies the tables that wait for a copy.
 
-    A copy that is interrupted goes on after its last chunk at the next start. ``plan`` and ``copy``
-    are the functions that plan and make a copy.
+    An interrupted copy continues after its last chunk at the next start. ``plan`` and ``copy`` are
+    the functions that plan and make a copy.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Recopier(Companion):
         return self
 
     def reload(self, config: Config) -> None:
-        """Adopt the new settings of the source and of the relay log."""
+        """Use new settings of the source and of the relay log."""
         self.config = replace(self.config, source=config.source, relay=config.relay)
 
     def _next(self) -> bool:
@@ -338,10 +338,11 @@ def _not_the_copys(error: Exception) -> bool:
 
 
 def check_answers(config: Config, epoch: int, request_name: str) -> None:
-    """Raise TargetError, and remove the request, if the owner of the target carries out none.
+    """Raise TargetError, and remove the request, if the owner of the target does not carry out
+    requests.
 
-    The status that the owner of that ``epoch`` reports decides. An applier of an earlier version
-    reports nothing, and no error is raised.
+    This depends on the status that the owner of that ``epoch`` reports. An applier of an earlier
+    version does not report it, and no error is raised.
     """
     layout = layout_of(config)
     status = read_applier_status(layout.status) or {}
@@ -363,8 +364,8 @@ _FIRST_WAIT_S, _WAIT_MAX_S = 2.0, 600.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """Tables to copy next. ``request_name``: the request that the copy answers; ``waits``: no cut
-    shows the tables until they are copied."""
+    """Tables to copy next. ``request_name``: the request for which the copy is made; ``waits``: no
+    cut shows the tables until they are copied."""
 
     tables: tuple[str, ...]
     request_name: str = ""
@@ -373,9 +374,9 @@ class Wanted:
 
 
 class Queue:
-    """Queue of the copies to make. Requests come first, in their order; then the tables that wait,
-    one after the other. A table that can't be copied delays no other: it is retried after 2 s,
-    later after up to 10 minutes."""
+    """The queue of copies to make. Requests come first, in their order; then the tables that wait,
+    one after the other. A table that can't be copied does not delay others: it is retried after 2
+    s, and later after up to 10 minutes."""
 
     def __init__(self, requests: Path) -> None:
         self.folder = requests
@@ -388,7 +389,8 @@ class Queue:
         return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
 
     def next(self, control: Control, standing: Standing) -> Wanted | None:
-        """Return what to copy from the newest cut on; None if there is nothing now."""
+        """Return what to copy, starting at the newest cut; None if there is currently nothing to
+        copy."""
         last, copy = last_copy(control), standing.copy
         if copy is not None:
             return Wanted(tuple(copy.bounds), copy.asked) if _is_behind(standing, copy) else None
@@ -408,8 +410,8 @@ class Queue:
 
     def ask_again(self, error: NoTableError, standing: Standing) -> bool:
         """Return whether to query the source once more for a table that it lacks. A statement after
-        the newest cut may have renamed or dropped the table: one more query follows when the cut
-        has passed it."""
+        the newest cut may have renamed or dropped the table, so one more query follows when a cut
+        has passed that statement."""
         cut, missed = standing.cut, self._missed or GtidSet.parse(error.executed)
         self._missed = None
         if cut is None or error.table not in cut.tables:
@@ -420,12 +422,12 @@ class Queue:
         return True
 
     def planned(self) -> None:
-        """Forget the missing table: the source has all tables of the plan."""
+        """Clear the record of the missing table: the source has all tables of the plan."""
         self._missed = None
 
     def tried(self, tables: tuple[str, ...]) -> None:
-        """Set the next attempt of waiting tables whose copy begins: it may turn out to be
-        useless."""
+        """Set the time of the next attempt for waiting tables whose copy begins, because this copy
+        may turn out to be useless."""
         for name in tables:
             wait = min(2 * self._pause.get(name, (0.0, 0.0))[1], _WAIT_MAX_S) or _FIRST_WAIT_S
             self._pause[name] = time.monotonic() + wait, wait

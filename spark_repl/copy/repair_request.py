@@ -32,11 +32,11 @@ KEY, THERE = "digest", "there"
 
 @dataclass(frozen=True)
 class RepairRequest:
-    """A request to repair rows of some keys.
+    """A request to repair the rows of some keys.
 
-    ``wheres``: WHERE clauses that together select each of the source's rows of the keys, and other
-    rows; ``key``: names and types of the key's columns. ``keys``: a row for each key that the
-    target has (THERE, with the key's values), and a row for each KEY that it lacks.
+    ``wheres``: WHERE clauses that together select at least the source's rows of these keys;
+    ``key``: names and types of the key's columns. ``keys``: a row for each key that the target has
+    (THERE, with the key's values), and a row for each KEY that it lacks.
     """
 
     table: str
@@ -60,7 +60,7 @@ class RepairRequest:
 
     @classmethod
     def read(cls, path: Path) -> RepairRequest:
-        """Read a request. Raise FormatError for a file of a later version, or a file that is no
+        """Read a request. Raise FormatError for a file of a later version, or a file that is not a
         request."""
         try:
             keys = pa.ipc.open_file(path.read_bytes()).read_all()
@@ -78,7 +78,7 @@ def key_types(definition: TargetTable) -> tuple[str, ...]:
 
 
 def leave(folder: Path, request: RepairRequest) -> str:
-    """Leave the request in the folder that the target's owner reads; return its name."""
+    """Write the request to the folder that the target's owner reads; return its name."""
     make_private_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}{_SUFFIX}"
     replace_file(folder / name, request.to_bytes())

@@ -76,7 +76,7 @@ class Repairer:
         return bool(left(self._folder))
 
     def carry_out(self) -> None:
-        """Answer the oldest request. Raise SourceLostError and other errors that may pass, Stopped,
+        """Answer the oldest request. Raise SourceLostError and other temporary errors, Stopped,
         FencedError."""
         request, *_ = left(self._folder)
         control = self._applier.control
@@ -136,7 +136,7 @@ class Repairer:
 
 
 def last_cut(control: Control) -> Cut:
-    """Return the cut after which rows are read. Raise RowsOutdated while a copy is under way."""
+    """Return the cut after which rows are read. Raise RowsOutdated while a copy is in progress."""
     standing_copy = standing(control)
     if standing_copy.copy is not None or standing_copy.cut is None:
         raise RowsOutdated("a copy is under way")
@@ -144,7 +144,8 @@ def last_cut(control: Control) -> Cut:
 
 
 def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> RepairResult:
-    """Return the outcome of a request. Its staged files are in a folder beside it until then."""
+    """Return the outcome of a request. Until there is an outcome, the request's staged files are in
+    a folder next to it."""
     folder = request.with_suffix(READ)
     make_private_folder(folder)
     table, keys = "", 0

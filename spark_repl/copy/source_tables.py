@@ -48,8 +48,8 @@ class ListedTable:
 
     @property
     def digest(self) -> str:
-        """Return a digest that differs after a statement has changed the table. Changes that were
-        undone since may leave it equal."""
+        """Return a digest that differs after a statement has changed the table. It may be equal if
+        the changes were undone."""
         return sha256(f"{self.definition.to_json()} {self.created}".encode()).hexdigest()[:32]
 
 
@@ -57,9 +57,9 @@ def needs_view(definition: SourceTable, variables: Mapping[str, str]) -> bool:
     """Return whether the table has to be read as of one moment, because its log can't be applied
     twice.
 
-    Without a key a row can't be distinguished from its copies. A row image without all columns, or
-    a JSON diff, changes a row that must be the row's previous version. If a row moves between keys
-    while they are read, the copy may have it under neither.
+    Without a key, equal rows can't be distinguished. A row image without all columns, or a JSON
+    diff, must be applied to the row's previous version. If the key of a row changes while the table
+    is read, the copy may have the row under neither key.
     """
     image = variables.get("binlog_row_image", "FULL").upper()
     types = _types(definition)
@@ -72,7 +72,7 @@ def needs_view(definition: SourceTable, variables: Mapping[str, str]) -> bool:
 
 
 def refuse_diffs(tables: Sequence[ListedTable], variables: Mapping[str, str]) -> None:
-    """Raise SourceError if JSON columns are to be VARIANT and the source logs JSON diffs."""
+    """Raise SourceError if JSON columns are stored as VARIANT and the source logs JSON diffs."""
     diffs = bool(variables.get("binlog_row_value_options"))
     if diffs and any(ColumnType.JSON in _types(table.definition) for table in tables):
         raise SourceError(
@@ -103,7 +103,7 @@ def list_tables(
     target.
 
     If ``only`` is given, return only these tables, and all shards of a table that it names. Raise
-    SchemaError for a table that can't be copied or would have another table's name. Raise
+    SchemaError for a table that can't be copied or would get another table's name. Raise
     NoTableError if a table is missing, or is dropped while the source is queried.
     """
     listed = query(
@@ -138,7 +138,7 @@ def list_tables(
 
 def kept_names(logged: Iterable[str], filters: ReplicationFilters) -> list[str]:
     """Return the names in the target of the source's tables; "" for tables that ``filters`` leave
-    out. Raise SchemaError with all tables that can't have their name, or would share it."""
+    out. Raise SchemaError that lists all tables which can't have their name, or would share it."""
     names, origins, faults = list[str](), dict[str, str](), list[SchemaError]()
     for logged_name in logged:
         name = filters.rewrites.table(logged_name)
@@ -191,8 +191,8 @@ def table_definition(query: Query, database: str, table: str, name: str = "") ->
 def chunk_ends(query: Query, table: ListedTable, target: TargetTable) -> tuple[str, ...]:
     """Return the inclusive upper ends of all chunks but the last, as SQL literals.
 
-    Return () for one chunk, also if the ``target`` may not show values of the key. Raise
-    NoTableError if the table is gone.
+    Return () for one chunk, also if the ``target`` must not show values of the key. Raise
+    NoTableError if the table no longer exists.
     """
     definition = table.definition
     if not definition.primary_key or target.masks_order:
@@ -251,7 +251,7 @@ def literal(column: Column, value: Any) -> str:
 
 
 def wheres(column: str, ends: tuple[str, ...]) -> list[str]:
-    """Return a WHERE clause per chunk; together they select every row, once."""
+    """Return a WHERE clause per chunk; together they select every row exactly once."""
     if not ends:
         return [""]
     conditions = [f"WHERE {column} <= {ends[0]}"]

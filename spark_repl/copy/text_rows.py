@@ -48,7 +48,7 @@ class Stream(Protocol):
 
 def select_list(definition: SourceTable) -> str:
     """Return the columns of a SELECT. MySQL prints FLOAT with six digits, and DOUBLE(M,D) with D
-    decimals; converted to DOUBLE they are exact, and a zero keeps its sign."""
+    decimals. Converted to DOUBLE in the SELECT, they are exact, and a zero keeps its sign."""
     parts = []
     for column in definition.columns:
         name = "`" + column.name.replace("`", "``") + "`"
@@ -63,8 +63,9 @@ def _may_have_digits(column: Column) -> bool:
 
 
 def key_to_arrow(column: Column, values: Values) -> pa.Array:
-    """Return the array of a key's column, without replaced values: two keys could become equal.
-    Raise as ``to_arrow``, and DecodeError for a form that could be another key's."""
+    """Return the array of a key's column. Do not replace bytes that are no character, because two
+    keys could then become equal. Raise as ``to_arrow``, and DecodeError for a form that could be
+    another key's."""
     if has_second_forms(column):
         refuse_second_forms(column, values)
     try:
@@ -77,7 +78,7 @@ def key_to_arrow(column: Column, values: Values) -> pa.Array:
 
 def read_rows(stream: Stream, collations: Sequence[int]) -> Iterator[list[Values]]:
     """Yield batches of rows, each as columns of values, valid until the next batch is read.
-    ``collations``: the columns' collations in the answer.
+    ``collations``: the columns' collations in the server's answer.
 
     ``stream`` is positioned after the column descriptions. Raise SourceError for the server's
     error.
@@ -183,15 +184,15 @@ def _split_rows(
 
 
 def to_arrow(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, int]:
-    """Return the array that the decoder of row events would give for a column, and how many texts
-    have a replaced character. Raise SchemaError."""
+    """Return the array that the decoder of row events would return for a column, and the number of
+    texts in which characters were replaced. Raise SchemaError."""
     if column.type in (_T.ENUM, _T.SET) or column.type in CHARACTER_TYPES:
         return _text(column, values, forms)
     return _other(column, values, forms), 0
 
 
 def may_replace(column: Column, forms: Forms) -> bool:
-    """Return whether the target may store another value for a value of the column."""
+    """Return whether the target may store a different value for some values of the column."""
     if column.type in DATE_TYPES:
         return forms.zero_dates == "null" and column.form != Form.TEXT
     texts = column.type in (_T.ENUM, _T.SET) or column.type in CHARACTER_TYPES

@@ -23,7 +23,7 @@ _SYSTEM = ", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))
 
 
 def unmet_on(query: Query, config: Config) -> list[str]:
-    """Return the sentences of ``unmet`` and ``unmet_columns`` for the source's present tables and
+    """Return the sentences of ``unmet`` and ``unmet_columns`` for the source's current tables and
     databases."""
     listed = query(
         "SELECT table_schema, table_name FROM information_schema.tables"
@@ -55,7 +55,7 @@ def _columns(query: Query, *, folds: bool) -> dict[str, list[str]]:
 
 
 def unmet(tables: Iterable[str], filters: ReplicationFilters, rules: TableRules) -> Iterator[str]:
-    """Yield a sentence for each entry that fits none of the source's ``tables`` (db.table)."""
+    """Yield a sentence for each entry that matches none of the source's ``tables`` (db.table)."""
     logged = [*tables]
     databases = {database_of(name) for name in logged}
     for old, new in filters.rewrites.pairs:
@@ -116,8 +116,8 @@ def _of_columns(rule: TableRule) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def unmet_columns(
     columns: Mapping[str, Collection[str]], filters: ReplicationFilters, rules: TableRules
 ) -> Iterator[str]:
-    """Yield a sentence for each column in a pattern's rule that none of its tables has: its mask
-    would never apply. ``columns``: the columns of each of the source's tables."""
+    """Yield a sentence for each column in a pattern's rule that none of the matching tables has:
+    its mask would never apply. ``columns``: the columns of each of the source's tables."""
     decided: dict[str, set[str]] = {}
     for name, own_columns in columns.items():
         own = filters.rewrites.table(name)

@@ -93,9 +93,9 @@ class Cascades:
     ) -> Seen:
         """Return the first changes of one table that cascade, and that may cascade, to other
         tables. Raise DecodeError for the first change that does, unless it is emulated.
-        ``positions`` and ``applied`` (already in the table) have one entry for each transaction.
-        Applied ones are ignored unless changes are emulated: other tables may lack their
-        effects."""
+        ``positions`` and ``applied`` (whether the table already has it) have one entry for each
+        transaction. Applied transactions are ignored unless changes are emulated, because other
+        tables may lack their effects."""
         name = images.definition.name
         lower = fold(name)
         if lower in self.harmless:
@@ -152,7 +152,7 @@ def _of_cascade(message: str, table: str, position: int, hint: str) -> DecodeErr
 
 
 def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeError:
-    """Return the DecodeError for a change of table ``name`` that ``key`` cascades to ``child``."""
+    """Return the DecodeError for a change in table ``name`` that ``key`` cascades to ``child``."""
     actions = [
         f"ON {verb} {action}"
         for verb, action in (("DELETE", key.on_delete), ("UPDATE", key.on_update))

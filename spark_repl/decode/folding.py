@@ -31,8 +31,8 @@ CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 class EveryTable:
     """A container of every table's name, for exec_mode = idempotent.
 
-    ``copied``: tables that would be idempotent in any mode, because they catch up with their copy:
-    changes may meet rows that are not there yet.
+    ``copied``: tables that would be idempotent in any mode because they catch up with their copy: a
+    change may concern a row that the copy does not have yet.
     """
 
     copied: Container[str] = frozenset()
@@ -54,7 +54,7 @@ class SomeTables:
 
     @classmethod
     def of(cls, copied: Container[str], without_history: frozenset[str]) -> Container[str]:
-        """Return the container, which is ``copied`` itself where no table is without history."""
+        """Return the container, which is ``copied`` itself if no table is without history."""
         return cls(copied, without_history) if without_history else copied
 
     def __contains__(self, name: object) -> bool:
@@ -103,25 +103,25 @@ def chains(key: pa.Array) -> Chains:
 
 
 def certain(flags: Bits) -> Bits:
-    """Return the flags with CERTAIN added to single INSERTs and DELETEs; an UPDATE is not
-    certain."""
+    """Return the flags with CERTAIN added to single INSERTs and DELETEs, but not to UPDATEs."""
     out = flags.copy()
     out[flags != (EXISTED | EXISTS)] |= CERTAIN
     return out
 
 
 def codes(key: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
-    """Return numbers 0..n-1 of the distinct keys, equal only for equal bytes (not hashes)."""
+    """Return numbers 0..n-1 for the distinct keys, which are equal only for equal bytes (they are
+    not hashes)."""
     encoded = pc.dictionary_encode(key)
     return encoded.indices.to_numpy().astype(np.int32), len(encoded.dictionary)
 
 
 def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits, *, soft: bool = False) -> Net:
-    """Return the net change of each key code, of changes in log order. ``code`` and ``flags`` are
-    [n].
+    """Return the net change of each key code. ``code`` and ``flags`` are [n], for changes in log
+    order.
 
-    ``soft``: deleted rows stay, marked. Each key then keeps a row: EXISTED means that a row exists
-    that is not deleted, CERTAIN that any existing row is replaced.
+    ``soft``: deleted rows stay, with a mark. Each key then keeps a row: EXISTED means that a row
+    exists that is not deleted, CERTAIN that any existing row is replaced.
     """
     entry, net, first, broken = (
         _soft_fold(code, flags, distinct) if soft else _fold(code, flags, distinct)

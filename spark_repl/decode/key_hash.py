@@ -14,8 +14,7 @@ NULL_HASH = -7046029254386353131
 
 
 def hash_binary(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Return int64[n] hashes of a binary or string array (large or not); NULL has a hash of its
-    own."""
+    """Return int64[n] hashes of a binary or string array (large or not); NULL has its own hash."""
     array = column.cast(pa.large_binary())
     _, offsets, data = array.buffers()
     at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class IgnoredTables(Container[str]):
     """A container of the names of tables that are not applied.
 
-    ``tables``: tables in quarantine and tables of online schema change tools. ``filters`` decide
-    about all others. ``decisions`` and ``kinds`` cache the filters' answers by table, because a log
-    names a table once in each transaction.
+    ``tables``: tables in quarantine and tables of online schema-change tools. For all other tables,
+    ``filters`` decide. ``decisions`` and ``kinds`` cache the filters' results by table, because
+    each transaction names its tables.
     """
 
     tables: frozenset[str] = frozenset()
@@ -43,8 +43,8 @@ class IgnoredTables(Container[str]):
     def filtered(self, name: str) -> bool:
         """Return whether filters leave out the table's rows.
 
-        Raise SettingError if the answer depends on lower_case_table_names of the source, and
-        that is not known.
+        Raise SettingError if the result depends on the source's lower_case_table_names, which is
+        not known.
         """
         if not self.filters.any:
             return False
@@ -64,7 +64,7 @@ class IgnoredTables(Container[str]):
 
 @dataclass(frozen=True)
 class AllTablesExcept(Container[str]):
-    """A container of every table's name but one."""
+    """A container of every table's name except one."""
 
     name: str
 
@@ -75,8 +75,8 @@ class AllTablesExcept(Container[str]):
 class KnownTables(Mapping[str, "Declared"]):
     """Definitions by the tables' names in the log; ``Unapplied.UNREAD`` for ignored tables.
 
-    An ignored table of ``parents`` (names in lower case) has its definition nevertheless. The
-    worker needs it to detect changes that a foreign key cascades into applied tables. ``packer``:
+    An ignored table in ``parents`` (names in lower case) still has its definition, because the
+    worker needs it to detect changes that a foreign key cascades to applied tables. ``packer``:
     pickles the definitions; groups share it.
     """
 
@@ -108,7 +108,7 @@ class KnownTables(Mapping[str, "Declared"]):
 
 
 class OnlyTable(Mapping[str, "Declared"]):
-    """A mapping in which every table is ``Unapplied.UNREAD`` but one.
+    """A mapping in which every table except one is ``Unapplied.UNREAD``.
 
     ``name``: the table's name in the target. ``definition``: its definition, or None if no
     statement and no copy has declared it. Lookups use names in the log.
@@ -158,7 +158,8 @@ class PackedTables(Mapping[str, "Declared"]):
 
 
 class TablePacker:
-    """Pickles definitions, and reuses the bytes of every object that it pickled the last time."""
+    """Pickles definitions, and reuses the bytes of every object that it pickled in the previous
+    call."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[Declared, bytes]] = {}

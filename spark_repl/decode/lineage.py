@@ -28,10 +28,10 @@ TARGET, DEFAULT, LOST = -1, -2, -3
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where each of n changes in log order comes from, int64[n] both.
+    """The origin of each of n changes in log order; both fields are int64[n].
 
     ``previous``: the change on which it builds (or TARGET, DEFAULT). ``root``: the first change of
-    its row, whose key the row has in the target.
+    its row, whose key is the row's key in the target.
     """
 
     previous: Longs
@@ -39,16 +39,17 @@ class Lineage:
 
 
 def lineage(code: npt.NDArray[np.int32], distinct: int, flags: npt.NDArray[np.uint8]) -> Lineage:
-    """Return the lineage of changes. ``code``: key of each; ``flags``: EXISTED, EXISTS, CERTAIN,
-    MOVED."""
+    """Return the lineage of changes. ``code``: the key of each change; ``flags``: EXISTED, EXISTS,
+    CERTAIN, MOVED."""
     return Lineage(*_lineage(code, distinct, flags))
 
 
 def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
-    """Return the change whose image gives a column's value after each change; or TARGET, DEFAULT,
+    """Return the change whose image has a column's value after each change; or TARGET, DEFAULT,
     LOST.
 
-    ``holds``: whether the change's image holds the column. ``image``: whether it was kept at all.
+    ``holds``: whether the change's image has the column. ``image``: whether the image was kept at
+    all.
     """
     origin: Longs = _sources(line.previous, holds, image)
     return origin

@@ -57,7 +57,7 @@ class Commits:
 
     @classmethod
     def of(cls, records: Any, branch: str | None = None, after: str | None = None) -> Commits:
-        """Return the commits of index records, without the fields that are not needed."""
+        """Return the commits of index records, with only the needed fields."""
         picked = np.empty(len(records), [(name, records.dtype[name]) for name in _NAMES])
         for name in _NAMES:
             picked[name] = records[name]
@@ -67,9 +67,9 @@ class Commits:
         """Return (GTIDs, NULL for anonymous ones; commit times) of the transactions at some packed
         positions, [n] each.
 
-        ``versions``: for versions of rows, which readers select by GTID sets. A branch that is
-        ended by hand has no GTID of its own in them: it counts as done if the transaction before
-        it does.
+        ``versions``: for versions of rows, which readers select by GTID sets. For them a branch
+        that is ended by hand has no GTID of its own: it counts as committed if the previous
+        transaction does.
         """
         place = pa.array(np.searchsorted(self.records["position"], positions))
         gtids, times = self._columns
@@ -96,8 +96,8 @@ def metadata_of_changes(
     """Return the metadata columns of the ``target`` for ``entries`` of ``images``; {} if it has
     none.
 
-    ``positions``: of the images' transactions. Raise SettingError without ``commits``, which a
-    quarantine does not keep.
+    ``positions``: the positions of the images' transactions. Raise SettingError without
+    ``commits``, which a quarantine does not keep.
     """
     wanted = target.extra_columns
     if not wanted:
@@ -138,7 +138,7 @@ def metadata_of_copy(logged: SourceTable, gtid_executed: str, count: int) -> Map
 def metadata_of_deletions(
     logged: SourceTable, gtid_executed: str, count: int
 ) -> Mapping[str, pa.Array]:
-    """Return the metadata columns of rows that the source did not have then."""
+    """Return the metadata columns of rows that the source no longer had at that time."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
     return {**metadata_of_copy(logged, gtid_executed, count), **gone}
 
@@ -149,7 +149,8 @@ def metadata_of_truncate(
     """Return the metadata columns [1] of the row that records a TRUNCATE in a changelog.
 
     ``gtid``: the transaction's, "" if anonymous. ``committed_us``: microseconds since 1970 UTC.
-    ``position``: its packed position in the relay log. The TRUNCATE is all of its transaction.
+    ``position``: its packed position in the relay log. The transaction consists only of the
+    TRUNCATE.
     """
     return {
         "source_table": pa.array([plain_name(target.name_on_source)]),

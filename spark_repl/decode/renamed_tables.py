@@ -22,8 +22,8 @@ SHARED = (
 
 @dataclass
 class RenamedTables:
-    """Renames the definition of each TABLE_MAP. ``origins``: the name in the log of each renamed
-    table, by its name in the target."""
+    """Renames the definition of each TABLE_MAP. ``origins``: for each renamed table, by its name in
+    the target, its name in the log."""
 
     rewrites: Rewrites
     forms: Forms
@@ -33,8 +33,8 @@ class RenamedTables:
     def apply(self, definition: SourceTable) -> SourceTable:
         """Return the definition in these forms, under its name in the target.
 
-        Raise SchemaError if another table has that name as well, SettingError if the name depends
-        on the source's lower_case_table_names and that is not known.
+        Raise SchemaError if another table also has that name, SettingError if the name depends on
+        the source's lower_case_table_names, which is not known.
         """
         logged = self.forms.apply(definition)
         if logged.database in SYSTEM_SCHEMAS:
@@ -48,8 +48,8 @@ class RenamedTables:
 
 
 def claim(origins: dict[str, str], name: str, logged: str) -> None:
-    """Record that the table ``name`` is the log's ``logged``. Raise SchemaError if it is
-    another one."""
+    """Record that the table ``name`` is the log's ``logged``. Raise SchemaError if another table of
+    the log is recorded for the name."""
     other = origins.setdefault(name, logged)
     if other != logged:
         raise SchemaError(

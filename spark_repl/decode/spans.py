@@ -68,10 +68,11 @@ def read_task(
     *,
     pairs: bool | Container[str],
 ) -> None:
-    """Read the spans of a task, and pass to ``add`` what ``read_images`` yields of each slice.
+    """Read the spans of a task, and pass to ``add`` what ``read_images`` yields for each slice.
 
     The ordinals count the transactions of all spans. Raise DecodeError and LogError with file and
-    position."""
+    position.
+    """
     before = 0
     for span in task.spans:
         for first, last in slices(span):
@@ -231,8 +232,9 @@ def _one_by_one(
 
 
 def read_span(span: Span, positions: Longs) -> npt.NDArray[np.uint8]:
-    """Return the transactions' bytes end to end, without the bytes between them. ``positions``:
-    packed, of the transactions, for an error. Raise DecodeError if the file is too short.
+    """Return the concatenated bytes of the transactions, without the bytes between them.
+    ``positions``: the transactions' packed positions, for an error. Raise DecodeError if the file
+    is too short.
 
     One buffer holds many runs of adjacent transactions, because the runs of a wave may be small.
     """
@@ -254,7 +256,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def file_too_short() -> DecodeError:
-    """Return the error of a file that lost bytes after it was indexed."""
+    """Return the error for a file that lost bytes after it was indexed."""
     return DecodeError(
         "the file is shorter than when it was indexed",
         hint="was it truncated or replaced while the applier ran?",

@@ -53,11 +53,11 @@ EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
 class Span:
     """Transactions of one file, ascending: int64[n] offsets of starts and ends, bool[n] flags.
 
-    Transactions of other workers may lie between them. ``at``: packed positions in the order of the
+    Transactions of other workers may be between them. ``at``: packed positions in the order of the
     log, if they differ from the transactions' places: a prepared XA branch counts at its XA COMMIT.
-    ``pieces``: the parts of a transaction in several files. Offsets then count in the pieces end to
-    end, and ``path`` is the file in which the transaction begins. ``source``: where a worker reads
-    the bytes if it can't open the files.
+    ``pieces``: the parts of a transaction in several files. Offsets then count in the concatenated
+    pieces, and ``path`` is the file in which the transaction begins. ``source``: from where a
+    worker reads the bytes if it can't open the files.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Span:
     source: RemoteBytes | SentBytes | None = None
 
     def part(self, first: int, last: int) -> Span:
-        """Return the span of transactions ``first`` to ``last``, without ``last``."""
+        """Return the span of transactions ``first`` up to, but not including, ``last``."""
         return replace(
             self,
             starts=self.starts[first:last],
@@ -119,7 +119,7 @@ class Span:
         return (np.int64(self.file_no) << OFFSET_BITS) + self.starts
 
     def open(self) -> BinaryIO:
-        """Open the bytes in which the offsets count."""
+        """Open the bytes to which the offsets refer."""
         if self.source is not None:
             return self.source.open()
         return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
@@ -187,7 +187,7 @@ class StageTask:
         return self._mode(name) != MIRROR
 
     def only_inserts(self, name: str) -> bool:
-        """Return whether the target has only what INSERTs into the table logged (mode append)."""
+        """Return whether the target has only rows that INSERTs logged (mode append)."""
         return self._mode(name) == APPEND
 
     def keeps_images(self, name: str) -> bool:
@@ -200,7 +200,7 @@ class StageTask:
         return (*kinds, "rewrite_db") if self.rewrites.renames(name) else kinds
 
     def applied(self) -> RenamedTables | Forms:
-        """Return what reshapes definitions of the log: the forms of values and, if databases are
+        """Return the changes to definitions of the log: the forms of values and, if databases are
         renamed, the target's names of tables."""
         if not self.rewrites.any:
             return self.forms
@@ -211,9 +211,9 @@ class StageTask:
 class Part:
     """Changes of one table and shard: an Arrow IPC stream in ``blob``, a file, or an object.
 
-    ``whole``: rows move between keys, or have no key, so one task has to see all shards of the
-    table. ``asks``: the outcome depends on the target's rows as well (``write.rows.net_changes``).
-    ``twins``: rows of different bytes may be equal values (``binlog.rows.equal_values``).
+    ``whole``: rows move between keys, or have no key, so one task has to process all shards of the
+    table. ``asks``: the outcome also depends on the target's rows (``write.rows.net_changes``).
+    ``twins``: rows with different bytes may be equal values (``binlog.rows.equal_values``).
     """
 
     table: str
@@ -249,7 +249,7 @@ class StagedObject:
         self._in_memory = 0
 
     def write(self, part: Part, stream: pa.Buffer) -> Part:
-        """Return the part with the place of its stream."""
+        """Return the part with the location of its stream."""
         size = stream.size
         if size <= _SMALL_BYTES and self._in_memory + size <= _IN_MEMORY_BYTES:
             self._in_memory += size
@@ -280,12 +280,12 @@ def first_of(parts: Iterable[Part]) -> int | None:
 
 @dataclass(frozen=True)
 class Staged:
-    """What a worker staged of its task.
+    """The result of a worker's task.
 
     - ``changes``: row changes per table, as MySQL counts them.
     - ``referred``: tables that foreign keys may reference -> position of the first change that may
       cascade.
-    - ``cascading``: the same of the first change that does cascade, and is to be emulated.
+    - ``cascading``: the same for the first change that does cascade, and is to be emulated.
     - ``quarantined``: tables in quarantine -> positions of the transactions that change them.
     - ``origins``: the tables' names in the log, if names may differ.
     """
@@ -313,7 +313,8 @@ class Staged:
 class SplitTables:
     """A container of the names of tables whose UPDATEs are staged as two marked entries.
 
-    The target has fewer rows of them (a row filter) or more (a mode that keeps versions).
+    The target has only some of their rows (a row filter) or additional rows (a mode that keeps
+    versions).
     """
 
     task: StageTask

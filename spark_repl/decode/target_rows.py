@@ -51,9 +51,9 @@ def target_rows(
 ) -> pa.RecordBatch:
     """Return ``rows`` of the definition ``logged`` with the target's columns.
 
-    ``key``: of masks. ``extra``: values of metadata columns. Rows of another definition than the
-    target knows are returned unchanged; the writer refuses them. Raise SchemaError if such rows
-    may hold values that the target must not show.
+    ``key``: the secret key of masks. ``extra``: values of metadata columns. If rows have a
+    definition that the target does not know, they are returned unchanged, and the writer refuses
+    them. Raise SchemaError if such rows may contain values that the target must not show.
     """
     ours, theirs = target.source.arrow_schema(), logged.arrow_schema()
     if ours.names != theirs.names or ours.types != theirs.types:
@@ -80,10 +80,10 @@ def target_rows(
 
 
 def target_keys(keys: pa.Array, target: TargetTable | None, key: bytes) -> pa.Array:
-    """Return ``keys`` [n] of rows, as the log has them, in a form that shows no masked value.
+    """Return ``keys`` [n] of rows, as in the log, in a form that shows no masked value.
 
-    If the target masks its key, the keys are hashed, which still distinguishes them. ``key``: of
-    masks.
+    If the target masks its key, the keys are hashed; different keys stay different. ``key``: the
+    secret key of masks.
     """
     if target is None or not target.masks_key:
         return keys
@@ -102,11 +102,12 @@ def _widened(values: pa.Array, column: Column) -> pa.Array:
 def target_gaps(
     present: pa.Array, diffs: pa.Array, target: TargetTable
 ) -> tuple[pa.Array, pa.Array]:
-    """Return ``present`` and ``diffs`` of some images (``PartialImages.presence``) by numbers of
-    the target's columns.
+    """Return ``present`` and ``diffs`` of some images (``PartialImages.presence``), with the
+    numbers of the target's columns.
 
-    An image holds columns that only the target has (as NULL), and columns masked with a constant.
-    Diffs of masked documents are dropped: the target does not have these documents.
+    Columns that only the target has (with NULL), and columns masked with a constant, count as
+    present. Diffs of masked documents are dropped, because the target does not have these
+    documents.
     """
     own = [-1 if number >= 0 and is_constant(target.columns[number]) else number
            for number in target.numbers]  # fmt: skip
@@ -197,10 +198,11 @@ class _Selection:
 def filtered(
     images: RowImages, entries: Longs, positions: Longs, target: TargetTable
 ) -> tuple[RowImages, int]:
-    """Return (what ``entries`` of ``images`` are in the ``target``, how many changes are left out).
+    """Return (the values of ``entries`` of ``images`` in the ``target``, how many changes are left
+    out).
 
-    ``images`` were walked split: every UPDATE is two entries, the second MOVED. ``positions``: of
-    the walk's transactions. Raise DecodeError with a position.
+    ``images`` were walked as pairs: every UPDATE is two entries, the second MOVED. ``positions``:
+    of the walk's transactions. Raise DecodeError with a position.
     """
     hidden = target.hidden_columns
     rule = filter_of(target, images.definition)

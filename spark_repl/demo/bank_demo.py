@@ -65,8 +65,8 @@ class Demo:
         )
 
     def carry_out(self) -> tuple[Mapping[str, Any], int, int]:
-        """Apply the log with two kills, and check everything. Return the last run's result, the
-        number of checked cuts, and of compared rows. Raise DemoError."""
+        """Apply the log, kill the applier twice, and check everything. Return the last run's
+        result, the number of checked cuts, and the number of compared rows. Raise DemoError."""
         self.say(f"A bank's MySQL log, {self.log}, is applied to Delta tables in {self.target}.")
         self.killed_at_random()
         self.killed_between_tables()
@@ -91,8 +91,8 @@ class Demo:
             )
 
     def killed_between_tables(self) -> None:
-        """Kill the applier after one table of a group has its commit and before the others have it.
-        Raise DemoError."""
+        """Kill the applier after it has committed one table of a group and before it commits the
+        others. Raise DemoError."""
         applier = self.start(f"between_tables:{_CRASH_GROUP}")
         if applier.wait() != -signal.SIGKILL:
             raise self._failed("the applier was to be killed between two tables, and was not")

@@ -17,8 +17,8 @@ from typing import Any
 
 
 def expected_tables(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]], list[Any]]]:
-    """Yield (db.table, columns, rows) of each file of a folder. Raise FileNotFoundError if there is
-    none: nothing would be compared."""
+    """Yield (db.table, columns, rows) of each file of a folder. Raise FileNotFoundError if there
+    are no files, because nothing would be compared."""
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
         raise FileNotFoundError(errno.ENOENT, "no expected tables", str(folder))

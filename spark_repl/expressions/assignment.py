@@ -86,9 +86,9 @@ def assigned(
     session: Session,
     convert: Convert,
 ) -> pa.Array:
-    """Return values as ``column`` stores them. ``stored`` is the column whose values these are, if
-    it has the same type and the values are as the table has them; None for values as
-    ``ValueType.arrow`` has them. Raise Unconvertible if the outcome is not known."""
+    """Return values as ``column`` stores them. ``stored``: the column whose values these are, if it
+    has the same type and the values are in the table's form; None for values in the form of
+    ``ValueType.arrow``. Raise Unconvertible if the outcome is not known."""
     if stored is not None:
         plain = stored.detail == column.detail == ""
         return convert(values, TypeChange(stored, column, session, plain=plain))

@@ -27,7 +27,7 @@ _NO_ARGUMENTS = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME
 
 
 class Inner(Protocol):
-    """A reader of the expressions within an operand."""
+    """A parser of the expressions within an operand."""
 
     def expression(self) -> Syntax: ...
     def within(self, cursor: Cursor) -> Inner: ...

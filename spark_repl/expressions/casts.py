@@ -166,8 +166,8 @@ def cast_binary(node: Node, values: pa.Array) -> pa.Array:
 
 
 def cast_datetime(node: Node, values: pa.Array) -> pa.Array:
-    """Round moments to the fraction's digits. Raise Unconvertible for one that is rounded to the
-    year 10000."""
+    """Round moments to the fraction's digits. Raise Unconvertible if one is rounded to the year
+    10000."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     moments = rounded(micros + _END, node.type.scale, False) - _END

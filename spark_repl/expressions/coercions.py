@@ -42,8 +42,8 @@ _DOUBLE = Column("", ColumnType.DOUBLE, 8, nullable=True, detail="")
 
 
 def numeric(node: Node) -> Node:
-    """Return the value as arithmetic reads it: exact, or REAL. Raise NotComputed for ENUM and
-    SET."""
+    """Return the value in the form that arithmetic uses: exact, or REAL. Raise NotComputed for ENUM
+    and SET."""
     kind = node.type
     if kind.result == ResultType.REAL:
         return node
@@ -57,8 +57,8 @@ def numeric(node: Node) -> Node:
 
 
 def numeric_but_moments(node: Node, operator: str) -> Node:
-    """Return the value as functions of one number read it. Raise NotComputed for dates and times:
-    these functions read them as doubles, unlike operators with two operands."""
+    """Return the value in the form that functions of one number use. Raise NotComputed for dates
+    and times, which these functions read as doubles, unlike operators with two operands."""
     if _has_moment(node):
         raise NotComputed(f"{operator} of a date or time is not computed here")
     return numeric(node)
@@ -94,7 +94,8 @@ def exact(node: Node) -> Node:
 
 
 def real(node: Node) -> Node:
-    """Return the value as REAL. Raise NotComputed for a type that is not converted here."""
+    """Return the value as REAL. Raise NotComputed for a type whose conversion is not
+    implemented."""
     kind = node.type
     if kind.result == ResultType.REAL:
         return node
@@ -127,7 +128,7 @@ def text(node: Node) -> Node:
 
 def truth(node: Node) -> Node:
     """Return whether the value is true, as a boolean array. Raise NotComputed for a value that is
-    no number here."""
+    not numeric."""
     if node.type.source == "TRUTH":
         return node
     return Node("TO TRUTH", TRUTH, (numeric(node),))
@@ -135,7 +136,7 @@ def truth(node: Node) -> Node:
 
 def as_type(node: Node, kind: ValueType) -> Node:
     """Return the value as ``kind``, the type of all branches. Raise NotComputed for a pair of types
-    that is not converted here."""
+    whose conversion is not implemented."""
     result = kind.result
     if node.type.result == ResultType.NULL:
         return Node("literal", kind)
@@ -169,7 +170,7 @@ def _name(kind: ValueType) -> str:
 
 def moment(node: Node) -> Node:
     """Return the value as DATE or DATETIME. Raise NotComputed for other types, and for text that is
-    no literal in the form that the server prints."""
+    not a literal in the form that the server prints."""
     if node.type.result in MOMENTS:
         return node
     if node.type.result == ResultType.NULL:
@@ -217,7 +218,7 @@ def moments_text(values: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def to_real(node: Node, values: pa.Array) -> pa.Array:
-    """Return the nearest doubles; of text, the number that it begins with."""
+    """Return the nearest doubles; for text, the number with which it begins."""
     if pa.types.is_string(values.type):
         return store_number_text(
             values, TypeChange(_WIDE_TEXT, _DOUBLE, Session(), plain=True)

@@ -36,8 +36,8 @@ def known_collation(inputs: Sequence[Node]) -> int:
 
 
 def collation_of(inputs: Sequence[Node], what: str) -> int:
-    """Return the number of the collation that compares these texts. Raise NotComputed, naming the
-    collation, if the comparison is not computed here."""
+    """Return the number of the collation that compares these texts. Raise NotComputed, with the
+    collation's name, if its comparison is not implemented."""
     (number,) = {operand.type.collation for operand in inputs if not operand.is_literal} or {0}
     if not number:
         raise NotComputed(f"{what} of text whose collation is not known is not computed here")
@@ -54,8 +54,8 @@ def collation_of(inputs: Sequence[Node], what: str) -> int:
 
 
 def check_ordered(inputs: Sequence[Node]) -> None:
-    """Raise NotComputed unless the inputs are one text of the row and literals, with a known
-    order."""
+    """Raise NotComputed unless the inputs are one text of the row and literals, and their order is
+    known."""
     texts = [operand for operand in inputs if not operand.is_literal]
     if len(texts) != 1:
         raise NotComputed("an order of TEXT that is not between a column and a literal is not"
@@ -66,7 +66,7 @@ def check_ordered(inputs: Sequence[Node]) -> None:
 
 
 def compared(node: Node) -> set[int]:
-    """Return the numbers of the columns whose collations decide the expression's values."""
+    """Return the numbers of the columns whose collations affect the expression's values."""
     by_collation = node.operator in _BY_COLLATION
     numbers = set[int]()
     for operand in node.inputs:
@@ -77,6 +77,6 @@ def compared(node: Node) -> set[int]:
 
 
 def compares_nothing(syntax: Syntax) -> bool:
-    """Return whether no collation decides an expression's values, even if they are not computed
-    here."""
+    """Return whether no collation affects an expression's values, even if they can't be
+    computed."""
     return syntax.name in _LETTER_BY_LETTER and all(map(compares_nothing, syntax.inputs))

@@ -36,7 +36,7 @@ _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
 
 def comparable(inputs: Sequence[Node], *, equality: bool) -> list[Node]:
     """Return the inputs in the types in which MySQL compares them. Raise NotComputed for a
-    comparison that is not computed here."""
+    comparison that is not implemented."""
     results = {node.type.result for node in inputs} - {ResultType.NULL}
     if not results:
         return [exact(operand) for operand in inputs]
@@ -220,7 +220,7 @@ def each_pair(function: Callable[[Any, Any], bool], left: pa.Array, right: pa.Ar
 
 
 def same_text(text: str, other: str) -> bool:
-    """Return whether two texts are equal. Raise Unconvertible if it depends on the collation."""
+    """Return whether two texts are equal. Raise Unconvertible if this depends on the collation."""
     if text == other:
         return True
     a, b = (value.rstrip(" ").lower() for value in (text, other))

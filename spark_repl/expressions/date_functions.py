@@ -71,7 +71,7 @@ def compute_part(node: Node, values: pa.Array) -> pa.Array:
 
 def build_week(operator: str, inputs: Sequence[Node]) -> Node:
     """Build WEEK, YEARWEEK and WEEKOFYEAR. Raise NotComputed for WEEK without a mode, and for a
-    mode that is no literal."""
+    mode that is not a literal."""
     value, *more = inputs
     if operator == "WEEK" and not more:
         raise NotComputed("WEEK() without a mode depends on default_week_format")

@@ -40,7 +40,7 @@ def evaluate(node: Node, rows: InputRows) -> pa.Array:
 
 def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> pa.Array:
     """Return the values of ``column`` in its Arrow type. A value that does not fit a virtual column
-    is shown as a server that is not strict shows it. Raise Unconvertible, naming the column."""
+    is converted as on a server that is not strict. Raise Unconvertible, with the column's name."""
     session, convert = rows.session, rows.convert
     if virtual:
         session = replace(session, sql_mode=session.sql_mode & ~_OF_WRITER)

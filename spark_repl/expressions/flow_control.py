@@ -85,7 +85,8 @@ Evaluate = Callable[[Node, "InputRows"], pa.Array]
 
 
 def evaluate_case(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
-    """Evaluate each branch over only the rows that use it: other rows may be out of its range."""
+    """Evaluate each branch only for the rows that use it, because values of other rows may be out
+    of its range."""
     undecided, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     *pairs, otherwise = node.inputs
     for condition, branch in zip(pairs[::2], pairs[1::2], strict=True):

@@ -40,9 +40,9 @@ _RESULTS = {
 
 @dataclass(frozen=True)
 class InputRows:
-    """The rows that an expression is evaluated over. ``array`` returns a column's values, by its
-    number in ``columns``. ``convert`` does ALTER TABLE's conversions. ``places`` selects rows; None
-    selects all."""
+    """The rows for which an expression is evaluated. ``array`` returns a column's values, by its
+    number in ``columns``. ``convert`` makes the conversions of ALTER TABLE. ``places`` selects
+    rows; None selects all."""
 
     count: int
     columns: tuple[Column, ...]
@@ -59,14 +59,14 @@ class InputRows:
         return replace(self, count=len(places), places=among)
 
     def stored(self, number: int) -> pa.Array:
-        """Return a column's values as the table has them."""
+        """Return a column's values in the table's form."""
         values = self.array(number)
         return values if self.places is None else values.take(pa.array(self.places))
 
 
 def type_of(column: Column, session: Session, *, virtual: bool) -> ValueType:
-    """Return the type of a column's values in expressions. Raise NotComputed if the type is not
-    computed with, in this session or in a virtual column."""
+    """Return the type of a column's values in expressions. Raise NotComputed if expressions with
+    this type are not implemented, for this session or for a virtual column."""
     kind = family_of(column)
     if kind == TypeFamily.INTEGER:
         unsigned = column.unsigned
@@ -107,8 +107,8 @@ def _text(column: Column, kind: TypeFamily, session: Session) -> ValueType:
 
 
 def column_values(values: pa.Array, column: Column, session: Session) -> pa.Array:
-    """Return a column's values in ``ValueType.arrow``. Raise Unconvertible for dates that no
-    calendar has, and for values that the log does not show."""
+    """Return a column's values in ``ValueType.arrow``. Raise Unconvertible for zero and impossible
+    dates, and for values that the log does not show."""
     kind, change = family_of(column), TypeChange(column, column, session)
     if kind in (TypeFamily.DATE, TypeFamily.DATETIME, TypeFamily.TIMESTAMP):
         if values.null_count and not column.nullable:

@@ -24,7 +24,7 @@ Path = tuple[str | int, ...]
 
 def path_of(node: Node) -> Path:
     """Return the members and array indexes of a path. Raise NotComputed for other parts, and for a
-    path that is no literal."""
+    path that is not a literal."""
     if not node.is_literal or not isinstance(node.detail, str):
         raise NotComputed("a JSON path that is no literal is not computed here")
     text = node.detail.strip()
@@ -43,8 +43,7 @@ def path_of(node: Node) -> Path:
 
 
 def part(text: str, path: Path) -> str | None:
-    """Return the part of a document at ``path``, as the document prints it; None if it has no such
-    part."""
+    """Return the text of the part of a document at ``path``; None if there is no such part."""
     for step in path:
         opening = text[0]
         if isinstance(step, int):

@@ -19,7 +19,7 @@ _MANY, _ONE, _ESCAPE = "%", "_", "\\"
 
 def build_like(operator: str, inputs: Sequence[Node]) -> Node:
     """Build LIKE from ``inputs``: value, pattern, and optionally the ESCAPE character. Raise
-    NotComputed for a pattern that is not computed here."""
+    NotComputed for a pattern that is not implemented."""
     value, pattern, *escapes = inputs
     if NULL_TYPE in (value.type, pattern.type):
         raise NotComputed("LIKE beside NULL is never true")

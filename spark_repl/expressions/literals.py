@@ -36,7 +36,7 @@ _SIGNED_MAX, _UNSIGNED_MAX = (1 << 63) - 1, (1 << 64) - 1
 
 
 def literal(syntax: Syntax) -> Node:
-    """Return the node of a literal. Raise NotComputed for a literal that is not computed here."""
+    """Return the node of a literal. Raise NotComputed for a literal that is not implemented."""
     if syntax.name == "null":
         return Node("literal", NULL_TYPE)
     if syntax.name == "number":
@@ -88,8 +88,8 @@ def number(text: str) -> Node:
 
 
 def moment_of(text: str) -> Node:
-    """Return a DATE or DATETIME literal. Raise NotComputed for other forms than the server
-    prints."""
+    """Return a DATE or DATETIME literal. Raise NotComputed for forms other than the one that the
+    server prints."""
     match = _MOMENT.fullmatch(text)
     try:
         if not match:
@@ -105,7 +105,8 @@ def moment_of(text: str) -> Node:
 
 
 def time_of(text: str) -> Node:
-    """Return a TIME literal. Raise NotComputed for other forms than the server prints."""
+    """Return a TIME literal. Raise NotComputed for forms other than the one that the server
+    prints."""
     match = _TIME.fullmatch(text)
     if not match or int(match[2]) > _HOURS_MAX:
         raise NotComputed("a literal as TIME is not understood")
@@ -130,6 +131,6 @@ def repeated(node: Node, count: int) -> pa.Array:
 
 
 def constant(node: Node) -> Any:
-    """Return the value of a literal that is a whole number, None for any other node."""
+    """Return the value of a literal that is a whole number; None for any other node."""
     is_whole = node.is_literal and node.type.result == ResultType.INTEGER
     return node.detail if is_whole else None

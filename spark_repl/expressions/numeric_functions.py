@@ -258,7 +258,7 @@ def finite(values: pa.Array) -> pa.Array:
 
 
 def build_quotient(operator: str, inputs: Sequence[Node]) -> Node:
-    """Build /, DIV and MOD. The result is NULL where the divisor is 0."""
+    """Build /, DIV and MOD. The result is NULL if the divisor is 0."""
     left, right = (numeric(operand) for operand in inputs)
     a, b = left.type, right.type
     is_real = ResultType.REAL in (a.result, b.result)

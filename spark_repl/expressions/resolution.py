@@ -43,8 +43,8 @@ def resolved(
     virtual: bool,
 ) -> Node:
     """Return the expression of column ``target`` in ``columns``. ``text`` and ``sql_mode`` are as
-    in ``expression_reader``; ``virtual`` is set for a generated column that is not stored.
-    Raise NotComputed."""
+    in ``expression_reader``; ``virtual`` is set for a generated column that is not stored. Raise
+    NotComputed."""
     try:
         syntax, resolver = read_expression(text, sql_mode), _Resolver(columns, session, virtual)
         if (copied := resolver.copied(syntax, columns[target])) is not None:
@@ -60,8 +60,8 @@ def resolved(
 
 
 def row_wise(text: str, sql_mode: int | None, columns: Sequence[Column], session: Session) -> Node:
-    """Return an expression of a row's values that belongs to no column. Its values must not depend
-    on the reader's time zone. Raise NotComputed."""
+    """Return an expression of a row's values that does not define a column. Its values must not
+    depend on the reader's time zone. Raise NotComputed."""
     node = _Resolver(columns, session, True, collates=True).node(read_expression(text, sql_mode))
     _check_modes(node, session)
     return node

@@ -45,7 +45,7 @@ def each(function: Callable[..., Any], kind: pa.DataType, *arrays: pa.Array) -> 
 
 
 def integer(node: Node) -> Node:
-    """Return a number of characters. Raise NotComputed for a number that is no integer."""
+    """Return a number of characters. Raise NotComputed for a number that is not an integer."""
     number = exact(node)
     if number.type.result != ResultType.INTEGER:
         raise NotComputed("a number of characters that is no integer is not computed here")
@@ -53,8 +53,8 @@ def integer(node: Node) -> Node:
 
 
 def alike(inputs: Sequence[Node], *, mixed: bool = False) -> tuple[ValueType, list[Node]]:
-    """Return text in one character set, or bytes if an input is bytes. Raise NotComputed for text
-    beside bytes, unless ``mixed``."""
+    """Return texts in one character set, or bytes if an input is bytes. Raise NotComputed if text
+    and bytes are combined, unless ``mixed``."""
     operands = [text(operand) for operand in inputs]
     results = {operand.type.result for operand in operands}
     if not mixed and len(results) > 1:
@@ -81,7 +81,8 @@ def compute_concat(node: Node, *values: pa.Array) -> pa.Array:
 
 
 def compute_concat_ws(node: Node, between: pa.Array, *values: pa.Array) -> pa.Array:
-    """Join row by row: Arrow's join drops rows in which all values are NULL (26.0.1)."""
+    """Join the texts of each row separately, because Arrow's join drops rows in which all values
+    are NULL (26.0.1)."""
     joined = [
         None if separator is None else separator.join(part for part in parts if part is not None)
         for separator, *parts in zip(

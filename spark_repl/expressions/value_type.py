@@ -114,7 +114,8 @@ class Node:
 
     @property
     def is_copy(self) -> bool:
-        """Return whether the expression is one column whose type the new column has."""
+        """Return whether the expression is only a column, and that column has the new column's
+        type."""
         return self.operator == "column" and self.type.result == ResultType.NULL
 
     @property
@@ -131,15 +132,15 @@ _TEXTUAL = frozenset((ResultType.TEXT, ResultType.BYTES, ResultType.JSON))
 
 
 def decimal(digits: int, scale: int, *, loose: bool = False) -> ValueType:
-    """Return a DECIMAL type. Raise NotComputed for more digits than every server has."""
+    """Return a DECIMAL type. Raise NotComputed for more digits than every server supports."""
     if digits > DECIMAL_DIGITS or scale > DECIMAL_SCALE:
         raise NotComputed("a number of so many digits is not computed here")
     return ValueType(ResultType.DECIMAL, digits=max(digits, 1), scale=scale, loose=loose)
 
 
 def common_type(inputs: Sequence[Node]) -> ValueType:
-    """Return the common type of all branches. Raise NotComputed for branches that have none
-    here."""
+    """Return the common type of all branches. Raise NotComputed for branches for which none is
+    implemented."""
     kinds = [operand.type for operand in inputs if operand.type.result != ResultType.NULL]
     results = {kind.result for kind in kinds}
     if not kinds:
@@ -177,8 +178,8 @@ def _exact_type(kinds: Sequence[ValueType]) -> ValueType:
 
 
 def text_type(inputs: Sequence[Node]) -> ValueType:
-    """Return TEXT in the character set of all inputs, or MIXED if they differ. Numbers and literals
-    of ASCII letters fit any set. Raise NotComputed for wide letters beside others."""
+    """Return TEXT in the character set of all inputs, or MIXED if they differ. Numbers and ASCII
+    literals fit any set. Raise NotComputed if wide characters are combined with other sets."""
     sets, sources = set(), set()
     for operand in inputs:
         kind = operand.type

@@ -73,10 +73,9 @@ def _texts(text: Bytes, edges: Ints) -> pa.StringArray:
 def parse_nodes(
     text: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints, plain: Bytes, to: Int
 ) -> tuple[Int, Int]:
-    """Fill
-    ``nodes`` from the text [at, end). Append strings and numbers to ``plain``, starting at ``to``:
-    at most as many bytes as the text has. Return (number of nodes, or a negated code of
-    ``damage``; new end of ``plain``). Each value has at least two bytes, except a single one."""
+    """Fill ``nodes`` from the text [at, end). Append strings and numbers to ``plain`` at ``to``, at
+    most as many bytes as the text has. Return (number of nodes, or a negated code of ``damage``;
+    new end of ``plain``). Each value has at least two bytes, except a single one."""
     n, depth = 0, 0
     key: Int = np.int64(0)
     length: Int = np.int64(-1)

@@ -32,8 +32,8 @@ _DAMAGED = "the log is damaged here: fetch it again, or check it with mysqlbinlo
 
 
 def date_text(column: Column, values: Values) -> pa.Array:
-    """Return the values as a StringArray. Raise DecodeError for bytes that no server writes (a
-    month of 13)."""
+    """Return the values as a StringArray. Raise DecodeError for bytes that the server never writes
+    (a month of 13)."""
     kind = _KINDS[ColumnType(column.type)]
     width = 10 if kind == _DATE else 19 + (column.meta + 1 if column.meta else 0)
     raw = values.little_endian()  # used by the old formats, which have up to 8 bytes
@@ -97,8 +97,8 @@ def print_dates(
     offsets: Lengths,
     out: Bytes,
 ) -> Int:
-    """Write the text of each value from offsets[r] on. Return the first row that is no date, or
-    -1."""
+    """Write the text of each value, starting at offsets[r]. Return the first row that is not a
+    date, or -1."""
     for r in range(offset.size):
         if not present[r]:
             continue

@@ -21,8 +21,8 @@ _LOW = 0xFFFFFFFF
 
 
 def decode(column: Column, values: Values) -> pa.Array:
-    """Return decimal128(p, s) up to 38 digits, else text as the server prints it. Raise DecodeError
-    for damaged values."""
+    """Return decimal128(p, s) for up to 38 digits, otherwise the text that the server prints. Raise
+    DecodeError for damaged values."""
     groups = _groups(column.precision - column.scale, column.scale)
     if column.precision > DECIMAL128_DIGITS:
         return _text(column, values, groups)
@@ -66,8 +66,8 @@ def _damaged(column: Column) -> DecodeError:
 
 @jit
 def group_value(buffer: Bytes, at: Int, width: Int, flip: Int, first: bool) -> Int:
-    """Return one group as an integer. ``flip`` is 255 for a negative number. The group that is
-    ``first`` contains the sign."""
+    """Return one group as an integer. ``flip`` is 255 for a negative number. The ``first`` group
+    contains the sign."""
     value: Int = np.int64(0)
     for i in range(width):
         byte = np.int64(buffer[at + i]) ^ flip

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The options of the configuration's [target], with the same names."""
+    """The options of the configuration's [target] that decide the forms of values, with the same
+    names."""
 
     zero_dates: str = "error"
     """for a date that no calendar has: "error", "null", or "string": all dates are text"""
@@ -48,7 +49,7 @@ class Forms:
         return Form.USUAL
 
     def apply(self, definition: Definition) -> Definition:
-        """Return the definition with every column in its form."""
+        """Return the definition with the form of every column set."""
         columns = tuple(
             column if column.form == self.of(column.type) else replace(column, form=form)
             for column in definition.columns

@@ -22,7 +22,7 @@ def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array
     """Return (DATE as days, DATETIME and TIMESTAMP as microseconds since 1970; number of values
     replaced by NULL).
 
-    A value that no calendar has (0000-00-00, a month or day of 0, 31 February, the year 0) becomes
+    A zero or impossible date (0000-00-00, a month or day of 0, 31 February, the year 0) becomes
     NULL if ``zero_dates`` is "null". Otherwise raise DecodeError.
     """
     kernel = {ColumnType.DATE: dates, ColumnType.DATETIME: datetimes}.get(
@@ -203,8 +203,8 @@ _DAMAGED = "the log is damaged here: fetch it again, or check it with mysqlbinlo
 
 def old_moments(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
     """Return (microseconds since 1970, number of values replaced by NULL), as
-    ``temporal_values.date_like`` does, but without fraction. Raise DecodeError for a date that no
-    calendar has, unless ``zero_dates`` is "null"."""
+    ``temporal_values.date_like`` does, but without fraction. Raise DecodeError for a zero or
+    impossible date, unless ``zero_dates`` is "null"."""
     raw = values.little_endian()
     out, real = np.zeros(len(raw), np.int64), values.length >= 0
     if column.type == ColumnType.TIMESTAMP_OLD:
@@ -226,7 +226,7 @@ def old_moments(column: Column, values: Values, zero_dates: str) -> tuple[pa.Arr
 
 def old_times(column: Column, values: Values) -> pa.Array:
     """Return TIME in the column's form. The stored values are +-hhmmss in 24 bits. Raise
-    DecodeError for a value that is no time."""
+    DecodeError for a value that is not a time."""
     raw = values.little_endian() << 40 >> 40
     size = np.abs(raw)
     hours, minutes, seconds = size // 10000, size // 100 % 100, size % 100
@@ -248,8 +248,8 @@ def _text(value: int) -> str:
 
 @jit
 def moments(raw: Ints, real: Bools, out: Ints) -> None:
-    """Convert YYYYMMDDhhmmss to microseconds since 1970. Set ``real`` to False if no calendar has
-    the date."""
+    """Convert YYYYMMDDhhmmss to microseconds since 1970. Set ``real`` to False for a zero or
+    impossible date."""
     for r in range(raw.size):
         if not real[r]:
             continue

@@ -30,9 +30,9 @@ _ASCII_STAYS = frozenset(
 
 
 def decode(values: Values, collation: int, text_errors: str = "error") -> tuple[pa.Array, int]:
-    """Return text in the collation's character set, StringArray[n], and the number of values that
-    have a replaced character. ``text_errors`` applies to bytes without a character. With "error",
-    raise DecodeError with the row. With "replace", put U+FFFD in their place."""
+    """Return text in the collation's character set, StringArray[n], and the number of values in
+    which characters were replaced. ``text_errors`` decides about bytes that are no character: with
+    "error", raise DecodeError with the row; with "replace", use U+FFFD."""
     charset = charset_of(collation)
     if charset in UTF8:
         return _utf8(values, charset, text_errors)
@@ -125,8 +125,8 @@ def gather(values: Values, kind: pa.DataType) -> pa.Array:
 
 
 def padded(values: Values, width: int) -> pa.Array:
-    """Decode BINARY(width). The log drops trailing 0x00; the server displays them, so append them
-    again."""
+    """Decode BINARY(width). The log drops trailing 0x00, but the server displays them, so append
+    them again."""
     if len(values) and values.length.max() > width:
         raise DecodeError(f"{values.length.max()} bytes in BINARY({width})", hint=_PADDING_HINT)
     offsets = np.zeros(len(values) + 1, np.int64)

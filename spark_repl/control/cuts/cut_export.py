@@ -27,14 +27,14 @@ FORMAT = 1
 
 
 def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str, Any]:
-    """Return what a reader needs to see the cut: per table ``path`` and ``version`` for engines
+    """Return what a reader needs to read the cut: per table ``path`` and ``version`` for engines
     that read Delta, and the version's files with their sizes and rows.
 
-    ``plain``: whether the files, read as Parquet by the schema's names, are the table's rows. That
-    is false if a row is marked as deleted, or a column is mapped to another name or is only in the
-    path. ``sound_statistics``: whether delta-rs, DuckDB and Polars find all rows by a condition.
-    ``quarantined``: include tables in quarantine, as they were before. Raise TargetError if a
-    table's version can't be read.
+    ``plain``: whether a reader of the Parquet files, with the schema's column names, gets exactly
+    the table's rows. This is false if a row is marked as deleted, or a column is mapped to another
+    name or is only in the path. ``sound_statistics``: whether delta-rs, DuckDB and Polars find all
+    rows that match a condition. ``quarantined``: include tables in quarantine, as they were before.
+    Raise TargetError if a table's version can't be read.
     """
     marked, shards = () if quarantined else cut.quarantined, shared_shards(cut)
     checked = _checked(layout, cut)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def head(layout: Layout, cut: Cut, name: str, rows: int, where: str = "") -> pa.Table:
-    """Return at most ``rows`` rows of the table ``name`` (``db.table``) at a cut, in no order, for
-    which the SQL condition ``where`` is true. If several channels feed the table, return only rows
-    of the cut's channel. Raise ConfigError as ``table_at``, and if delta-rs refuses the
+    """Return at most ``rows`` rows of the table ``name`` (``db.table``) at a cut, in no particular
+    order, for which the SQL condition ``where`` is true. If several channels feed the table, return
+    only rows of the cut's channel. Raise ConfigError as ``table_at``, and if delta-rs refuses the
     condition."""
     version = table_at(cut, name)
     folder = layout.table(version.path)

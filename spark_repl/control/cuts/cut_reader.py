@@ -69,7 +69,7 @@ class CutReader:
         return self._own(name, frame) if name in self._shards else frame
 
     def is_shared(self, name: str) -> bool:
-        """Return whether other channels feed the table also: the cut shows only this channel's
+        """Return whether other channels also feed the table: the cut then shows only this channel's
         rows."""
         return name in self._shards
 
@@ -107,9 +107,10 @@ class CutReader:
                 self._spark.conf.set(_ENFORCED, before)
 
     def union(self, pattern: str, column: str = "_shard") -> DataFrame:
-        """Return all tables that ``pattern`` matches (db.table, with one ``%``) as one: ``column``,
-        which has the part that ``%`` matches, and then their columns by name, NULL where a table
-        lacks one. Raise ConfigError as ``Shards``, and as ``table`` for each of them."""
+        """Return all tables that ``pattern`` matches (db.table, with one ``%``) as one. Its first
+        column, ``column``, has the text that ``%`` matched. The tables' columns follow, combined by
+        name, and are NULL if a table lacks them. Raise ConfigError as ``Shards``, and as ``table``
+        for each of them."""
         from pyspark.sql.functions import col, lit
 
         shards = Shards.of(pattern, {*self._tables, *self._cut.waiting})
@@ -132,13 +133,14 @@ class CutReader:
         return reduce(lambda left, right: left.union(right), parts)
 
     def manifest(self) -> dict[str, Any]:
-        """Return what ``spark-repl cut export`` writes: each table's place, version, schema and
+        """Return what ``spark-repl cut export`` writes: each table's path, version, schema and
         files."""
         return manifest(self._layout, self._cut, quarantined=self._quarantined)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Create temporary views ``<prefix><db>_<table>`` of the tables at the cut, and return
-        their names. Raise TargetError, before any is created, if two tables would have one view."""
+        their names. Raise TargetError, before any view is created, if two tables would get the same
+        view name."""
         views = view_names(self.tables, prefix)
         for name, view in views.items():
             self.table(name).createOrReplaceTempView(quoted(view))
@@ -152,9 +154,9 @@ class CutReader:
 
     def create_history_views(self, prefix: str = "") -> list[str]:
         """Create for each table of mode history the temporary views
-        ``<prefix><db>_<table>_versions`` and ``_current``, and SQL functions of its former rows:
-        ``_at(gtid_executed)``, ``_at_time(moment)``, ``_at_position(position)``. Return the names.
-        Raise TargetError if two would have one name."""
+        ``<prefix><db>_<table>_versions`` and ``_current``, and SQL functions that return its former
+        rows: ``_at(gtid_executed)``, ``_at_time(moment)``, ``_at_position(position)``. Return the
+        names. Raise TargetError if two would be the same."""
         return create_history_views(self.histories, self._tables, prefix)
 
 
@@ -191,8 +193,8 @@ def shard_column(layout: Layout, name: str) -> str:
 
 
 def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:
-    """Return the name of each table's view. Spark treats views whose names differ only in case as
-    one. Raise TargetError if two tables would have one view."""
+    """Return the name of each table's view. Spark treats names that differ only in case as equal.
+    Raise TargetError if two tables would get the same view name."""
     views, by_view = dict[str, str](), dict[str, str]()
     for name in tables:
         views[name] = prefix + name.replace(".", "_")
@@ -209,11 +211,11 @@ def find_cut(control: Control, at: str) -> Cut:
     """Return the cut that ``at`` selects:
 
     - the newest (``latest``),
-    - one by the name of its pin,
-    - the last one that was published by a time, in ISO 8601; without a zone in UTC,
-    - the first kept one that holds all of a GTID set.
+    - the one that is pinned under this name,
+    - the last one published by a time, in ISO 8601; without a zone in UTC,
+    - the first kept one that has all transactions of a GTID set.
 
-    Raise TargetError if there is none, ConfigError if ``at`` is none of these.
+    Raise TargetError if there is no such cut, ConfigError if ``at`` is none of these.
     """
     snapshot = control.snapshot()
     newest = snapshot.last_cut()
@@ -281,8 +283,8 @@ def cut(
     """Return all tables of a ``channel`` below ``target`` at the cut that ``at`` selects, as in
     ``find_cut``. ``quarantined``: allow reading tables in quarantine, as they were before.
 
-    Raise TargetError if there is no such cut, ConfigError if there are several channels and none is
-    named: ``joint_cut`` reads the tables of all.
+    Raise TargetError if there is no such cut. Raise ConfigError if there are several channels and
+    none is named; ``joint_cut`` reads the tables of all channels.
     """
     make_readable(spark, target)
     named_channel = channel_at(target, channel)

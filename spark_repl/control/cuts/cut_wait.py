@@ -23,18 +23,18 @@ _FIRST_PAUSE_S, _PAUSE_MAX_S, _SLOWER = 0.02, 0.5, 1.5
 
 
 def wait_for(target: str, gtid_set: str, timeout_s: float = 60.0, channel: str = "") -> Cut:
-    """Return the newest cut, once it holds all of a GTID set. This needs neither Spark nor the
-    applier's process, and reads twice a second at most. ``channel``: which one, if the target has
-    several.
+    """Return the newest cut as soon as it has all transactions of a GTID set. This needs neither
+    Spark nor the applier's process, and reads at most twice a second. ``channel``: its name, if the
+    target has several.
 
-    Raise TargetError if ``timeout_s`` seconds pass before, ConfigError for an invalid GTID set,
-    time or channel.
+    Raise TargetError after ``timeout_s`` seconds, ConfigError for an invalid GTID set, time or
+    channel.
     """
     return wait_at(channel_at(target, channel).control, target, gtid_set, timeout_s)
 
 
 def wait_at(control: Control, target: str, gtid_set: str, timeout_s: float) -> Cut:
-    """Return as ``wait_for`` the cut of the channel whose control table is ``control``."""
+    """Return the cut as ``wait_for`` does, for the channel whose control table is ``control``."""
     wanted = GtidSet.parse(gtid_set)
     if unknown := unknown_sources(control, gtid_set):
         logger.warning("no cut has a transaction of %s yet", ", ".join(unknown))
@@ -54,7 +54,7 @@ def wait_at(control: Control, target: str, gtid_set: str, timeout_s: float) -> C
 
 
 def unknown_sources(control: Control, gtid_set: str) -> list[str]:
-    """Return the UUIDs of a GTID set of which the newest cut has no transaction."""
+    """Return the UUIDs in a GTID set for which the newest cut has no transaction."""
     newest = control.last_cut()
     executed = GtidSet.parse(newest.gtid_executed if newest else "")
     return sorted(uuids_of(GtidSet.parse(gtid_set)) - uuids_of(executed))

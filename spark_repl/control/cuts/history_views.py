@@ -36,14 +36,14 @@ def history_at(
     time: datetime | None = None,
     position: int | None = None,
 ) -> DataFrame:
-    """Return the rows that were current then, without the columns of mode history.
-    ``gtid_executed``: after all of its transactions and no other. ``time``: after the transactions
-    that the source had committed until then (without a zone in UTC). ``position``: after all
-    transactions up to the one at that position (``_valid_from_position``).
+    """Return the rows that were current at some moment, without the columns of mode history.
+    ``gtid_executed``: after exactly these transactions. ``time``: after the transactions that the
+    source had committed until then (without a zone in UTC). ``position``: after all transactions up
+    to the one at that position (``_valid_from_position``).
 
     Raise ConfigError for an invalid GTID set, and for one that lacks transactions which a copy's
-    rows contain (the earlier state is not known). Raise it also for a GTID set if the table has
-    versions of anonymous transactions, which no GTID set contains.
+    rows contain, because the earlier state is not known. Raise it also for a GTID set if the table
+    has versions of anonymous transactions, which are in no GTID set.
     """
     wanted = history_condition(gtid_executed=gtid_executed, time=time, position=position)
     if gtid_executed:
@@ -57,8 +57,8 @@ def history_condition(
     *, gtid_executed: str = "", time: datetime | None = None, position: int | None = None
 ) -> str:
     """Return the condition of ``history_at`` as SQL, for a view and for other readers. A copy's
-    rows count as existing from the beginning. For a GTID set, changes of anonymous transactions
-    count as not made yet. Raise ConfigError."""
+    rows count as existing from the beginning. For a GTID set, changes by anonymous transactions
+    count as not yet made. Raise ConfigError."""
     if sum((bool(gtid_executed), time is not None, position is not None)) != 1:
         raise ConfigError(f"history_condition: {_ONE}")
     if gtid_executed:
@@ -133,9 +133,9 @@ def create_history_views(
     """Create the temporary views and functions of ``tables`` of mode history, by their names
     (db.table): for each ``<prefix><db>_<table>`` with ``_versions``, ``_current``, ``_at``,
     ``_at_time`` and ``_at_position``. Return these names. ``all_tables``: tables whose views must
-    not have one of them.
+    not have the same names.
 
-    Raise TargetError, before any is created, if two would have one name.
+    Raise TargetError, before any is created, if two names would be the same.
     """
     names = {name: prefix + name.replace(".", "_") for name in tables}
     owners = {fold(prefix + name.replace(".", "_")): name for name in all_tables}

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class JointCut:
-    """``cuts``: one of each channel. Raise TargetError if two of them show tables of one name that
-    not all of them feed."""
+    """A cut of each channel (``cuts``). Raise TargetError if two of them show tables of the same
+    name that not all of them feed."""
 
     def __init__(self, cuts: Mapping[str, CutReader]) -> None:
         self.cuts = dict(cuts)
@@ -55,8 +55,8 @@ class JointCut:
 
     def table(self, name: str) -> DataFrame:
         """Return ``db.table`` as it was at the cut of its channel. If several channels feed it,
-        return the rows of each as they were at its own cut, with all columns of these versions.
-        Raise ConfigError if no cut has the table, or one has it in quarantine."""
+        return the rows of each channel as of that channel's cut, with all columns of these
+        versions. Raise ConfigError if no cut has the table, or one has it in quarantine."""
         readers = self.cuts.values()
         if name not in self._of and not any(name in reader.waiting for reader in readers):
             raise ConfigError(
@@ -91,9 +91,9 @@ class JointCut:
 def joint_cut(
     spark: SparkSession, target: str, at: str = "latest", *, quarantined: bool = False
 ) -> JointCut:
-    """Return the tables of all channels below ``target``, each as of its channel's newest cut, or
-    of the cut that ``at`` selects: a time, or a name by which every channel has a pinned cut. Raise
-    TargetError and ConfigError as ``cut``, also if only one channel has no such cut."""
+    """Return the tables of all channels below ``target``. Each is as of its channel's newest cut,
+    or of the cut that ``at`` selects: a time, or a name under which every channel has a pinned cut.
+    Raise TargetError and ConfigError as ``cut``, also if only one channel has no such cut."""
     make_readable(spark, target)
     of_target = channels(target) or [channel_at(target)]
     cuts = [_cut_of(channel, at) for channel in of_target]

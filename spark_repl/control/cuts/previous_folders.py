@@ -28,8 +28,8 @@ _MOST = 5
 
 @dataclass(frozen=True)
 class PreviousFolder:
-    """The table ``name`` is at ``path`` now. ``before``: its earlier paths, relative to the target,
-    where data still exists."""
+    """The previous folders of a table. ``name`` is now at ``path``. ``before``: its earlier paths,
+    relative to the target, where data still exists."""
 
     name: str
     path: str
@@ -37,7 +37,7 @@ class PreviousFolder:
 
     @property
     def notice(self) -> str:
-        """Return a line for a user who might mistake the folder for the table."""
+        """Return a line for a user who might confuse a previous folder with the table."""
         return (
             f"{self.name} is at {self.path}: what lies at {', '.join(self.before)} is what it was"
             " before, for earlier cuts; nothing is written there any more"

@@ -52,8 +52,8 @@ _REASON = "reset by hand"
 
 @dataclass(frozen=True)
 class Planned:
-    """What a reset does. ``tables``: their names; ``folders``: what it removes, absolute;
-    ``notices``: a line for each thing that the user should know before."""
+    """What a reset does. ``tables``: their names; ``folders``: the absolute paths of folders that
+    it removes; ``notices``: a line for each thing that the user should know beforehand."""
 
     tables: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ def plan_all(at: Channel) -> Planned:
 
 
 def reset_all(at: Channel, remover: Remover) -> Planned:
-    """Remove all of a channel's tables, and their folders; the caller owns the target. A folder
-    that still exists, since a former applier wrote to it, is left to upkeep, or to the next reset.
+    """Remove all tables of a channel, and their folders; the caller owns the target. If a former
+    applier has written to a folder, so that it still exists, upkeep or the next reset removes it.
     Raise as ``plan_all``, and what ``Control.write`` and the ``remover`` raise."""
     planned, control = plan_all(at), at.control
     paths = sorted(used_paths(control))
@@ -119,7 +119,7 @@ def _refuse_pinned(at: Channel) -> None:
 
 
 def clear_state(layout: Layout) -> None:
-    """Remove a channel's working state, whose tables are gone."""
+    """Remove the working state of a channel whose tables were removed."""
     for name in _WORKING:
         shutil.rmtree(os.path.join(layout.state, name), ignore_errors=True)
     for path in (layout.status, layout.run):
@@ -158,7 +158,7 @@ def plan_tables(at: Channel, names: Iterable[str]) -> Planned:
 
 
 def reset_tables(at: Channel, names: Iterable[str]) -> Planned:
-    """Have tables wait for a copy from the next cut on; the caller owns the target. Give up a copy
+    """Make tables wait for a copy from the next cut on; the caller owns the target. Give up a copy
     that no cut shows yet. Raise as ``plan_tables``, and what ``Control.write`` raises."""
     planned, control = plan_tables(at, names), at.control
     start = standing(control)

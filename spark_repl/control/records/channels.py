@@ -40,11 +40,11 @@ class Channel:
 
 
 def opened(config: Config, create: Callable[[str, str], Control] = Control) -> Channel:
-    """Return a configuration's channel: its place, even before anything exists, and its control
-    table. ``create`` returns that table, which is then read: that costs a look at each of its
-    files. Raise TargetError if the place is unknown, or if the target is being moved here,
-    FencedError for a new channel of a target that was moved elsewhere or is being moved, and what
-    reading the target raises."""
+    """Return a configuration's channel: its place, even if nothing exists yet, and its control
+    table. ``create`` returns the control table, which is then read; this costs a look at each of
+    its files. Raise TargetError if the place is unknown, or if a target is being moved to it,
+    FencedError for a new channel of a target that was or is being moved elsewhere, and what reading
+    the target raises."""
     name, layout = config.channel, Layout.of(config.target)
     first = _leased(create(layout.control, name), config)
     beside = Layout.of(config.target, Layout.home_of(name))
@@ -62,7 +62,7 @@ def opened(config: Config, create: Callable[[str, str], Control] = Control) -> C
 
 
 def check_no_move(layout: Layout) -> None:
-    """Raise TargetError if a move to this target (``target_move``) has not ended."""
+    """Raise TargetError while a target is being moved to this place (``target_move``)."""
     if source := noted_source(layout.move_note):
         raise TargetError(
             "a move to this place has not ended", file=layout.target,
@@ -71,7 +71,7 @@ def check_no_move(layout: Layout) -> None:
 
 
 def noted_source(path: str) -> str:
-    """Return the source of the move whose note is at ``path``; "" if there is none."""
+    """Return the source of the move that is recorded at ``path``; "" if there is none."""
     try:
         note = storage.read(path).decode()
     except FileNotFoundError:
@@ -86,7 +86,8 @@ def _leased(control: Control, config: Config) -> Control:
 
 
 def warn_if_new(at: Channel) -> None:
-    """Warn of a channel that is new to a target with others: its name may be misspelt."""
+    """Warn about a channel that is new in a target with other channels: its name may be
+    misspelt."""
     if at.layout.home and not at.control.exists():
         what = 'the channel "%s" is new to %s, and goes beside the one that has it'
         logger.warning(what, at.name, at.layout.target)
@@ -106,9 +107,10 @@ def check_unowned(
     config: Config, *, take_over: bool, stopping: threading.Event | None = None,
     say: Callable[[str], None] = logger.warning,
 ) -> None:  # fmt: skip
-    """Check before Spark starts what ``Control.claim`` checks later: raise FencedError, naming the
-    owner, if another one is or may be alive. Wait for the lease of an owner on another host, and
-    ``say`` so; raise Stopped when ``stopping`` is set. Otherwise raise as ``opened``."""
+    """Check before Spark starts what ``Control.claim`` checks later: raise FencedError, with the
+    owner's name, if another owner runs or may run. Wait for the lease of an owner on another host,
+    and call ``say`` with the state; raise Stopped if ``stopping`` is set. Otherwise raise as
+    ``opened``."""
     control = control_of(config)
     if not take_over:
         wait_until_unclaimed(control, stopping, say)
@@ -116,7 +118,7 @@ def check_unowned(
 
 def channels(target: str, state_path: str = "") -> list[Channel]:
     """Return the channels of a target, the first one first; none if nothing has been applied yet. A
-    channel without tables is not among them, except the first."""
+    channel without tables is included only if it is the first."""
     layout = Layout(target, state_path)
     first = Control(layout.control)
     if not first.exists():
@@ -139,8 +141,9 @@ def _begun(target: str, name: str, state_path: str) -> Channel | None:
 
 
 def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
-    """Return the channel of that name; "": the only one. Raise TargetError if nothing has been
-    applied, ConfigError if there is no such channel, or there are several and none is named."""
+    """Return the channel with that name, or for "" the only one. Raise TargetError if nothing has
+    been applied, ConfigError if there is no such channel, or there are several and none is named.
+    """
     by_name = {channel.name or Config.channel: channel for channel in channels(target, state_path)}
     if not by_name:
         Control.existing(target)  # raises: there is no control table

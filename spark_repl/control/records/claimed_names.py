@@ -46,8 +46,8 @@ _LISTED = 5
 
 
 class ClaimedNames:
-    """The names of the tables below ``target`` of the channel whose control table is ``control``.
-    ``sharing``: tables that other channels may feed also. Thread-safe."""
+    """The table names below ``target`` that the channel with the control table ``control`` has
+    claimed. ``sharing``: tables that other channels may also feed. Thread-safe."""
 
     def __init__(self, control: Control, target: str, sharing: Iterable[SharedTable] = ()) -> None:
         self._control, self._target = control, target
@@ -60,8 +60,8 @@ class ClaimedNames:
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Note the channel's names again: a note may have been lost with the power. Give up names
-        that it has no more, once an epoch. Raise as ``claim``."""
+        """Record the claims of the channel's names again, because a power failure may have lost a
+        record. Give up names that the channel no longer has, once per epoch. Raise as ``claim``."""
         own = fed(self._control)
         own -= self._load_shared()
         with self._lock:  # an announcement may be pruned, a note stays
@@ -136,7 +136,7 @@ class ClaimedNames:
     def share(self, wanted: SharedTable, new_path: Callable[[], str]) -> SharedTable:
         """Return the record of a table that several channels feed. The first channel records
         ``wanted``, with a ``new_path``; each channel adds the known properties of its rows. Raise
-        OtherChannelError if the table belongs to one other channel, SettingError if the record
+        OtherChannelError if the table belongs to a single other channel, SettingError if the record
         differs, or if a new channel does not declare that its rows are disjoint."""
         new = wanted
         while True:
@@ -182,10 +182,13 @@ class ClaimedNames:
         return self._on_record(new) == recorded
 
     def claim(self, names: Iterable[str], *, later: bool = False) -> None:
-        """Note names as this channel's, all or none. ``later``: nothing is written under them
-        before the next row of the control table, so the first channel's note may be written with
-        that. That row's writer then gets the error if a name belongs to another channel. Raise
-        OtherChannelError for such a name, and what ``Control.write`` raises."""
+        """Record names as claimed by this channel: all of them or none. Raise OtherChannelError if
+        a name belongs to another channel, and what ``Control.write`` raises.
+
+        ``later``: nothing is written under the names before the next row of the control table. The
+        first channel may then write its record together with that row; the writer of that row gets
+        the error if a name belongs to another channel.
+        """
         with self._lock:
             wanted = {fold(name): name for name in names}
             new = {key: wanted[key] for key in sorted(wanted.keys() - self._noted)}
@@ -213,8 +216,8 @@ class ClaimedNames:
         return True
 
     def before_creating(self, names: Iterable[str]) -> Callable[[], None]:
-        """Note names whose tables' own row is written next, with the check that this returns. Raise
-        as ``claim``."""
+        """Record the claims of names whose tables' own row is written next, with the check that
+        this returns. Raise as ``claim``."""
         wanted = list(names)
         if self._is_first:
             self.check(wanted)
@@ -223,7 +226,8 @@ class ClaimedNames:
         return self.checking(wanted)
 
     def checking(self, names: Iterable[str]) -> Callable[[], None]:
-        """Return ``check`` of these names, for the version that is the newest when it is called."""
+        """Return a function that makes the ``check`` of these names, for the version that is the
+        newest when it is called."""
         return partial(self.check, list(names))
 
     def check(self, names: Iterable[str]) -> None:
@@ -266,7 +270,7 @@ class ClaimedNames:
 
 
 def raise_setting_errors(errors: Sequence[SettingError]) -> None:
-    """Raise the errors of several tables as one SettingError. Return if there are none."""
+    """Raise the errors of several tables as one SettingError. Do nothing if there are none."""
     errors = [*{error.table: error for error in errors}.values()]  # one error for each table
     if len(errors) < 2:
         for error in errors:

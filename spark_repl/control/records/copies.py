@@ -137,7 +137,7 @@ class Copy:
 
 def logged_while_copied(control: Control, copy: Copy) -> GtidSet:
     """Return the transactions that the source committed while a finished copy was read. The log has
-    all of them. It may lack transactions that the target held before, or that an operator skipped.
+    all of these. It may lack transactions that the target had before, or that an operator skipped.
     """
     assert copy.until is not None
     before = copy.held if copy.behind is None else GtidSet.parse(copy.behind.gtid_executed)
@@ -151,7 +151,7 @@ def last_copy(control: Control) -> Copy | None:
 
 def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool) -> None:
     """Write the copy's row; the caller owns the target. Raise FencedError after a takeover, and
-    what ``check`` raises, as ``Control.write``."""
+    what ``check`` raises."""
     of_cut = copy.behind.nested_format() if copy.behind else 0
     number = SAFE if copy.without_rows else of_cut
     control.write(KIND, detail=copy.to_detail(), check=check, number=number)
@@ -159,15 +159,16 @@ def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool
 
 @dataclass(frozen=True)
 class Standing:
-    """The state from which the next start continues. ``cut``: the newest one; None: there is none,
-    or a copy of all tables was begun after it. ``copy``: a copy that no cut shows yet."""
+    """The state from which the next start continues. ``cut``: the newest cut; None if there is
+    none, or if a copy of all tables was begun after it. ``copy``: a copy that no cut shows yet."""
 
     cut: Cut | None
     copy: Copy | None
 
     @property
     def begin(self) -> Cut | None:
-        """Return the cut from which the applier continues; None: from the log's beginning."""
+        """Return the cut from which the applier continues; None: it starts at the log's
+        beginning."""
         copy = self.copy
         return copy.behind if copy and copy.behind and copy.is_done else self.cut
 
@@ -185,7 +186,7 @@ class Standing:
 
 
 def standing(control: Control) -> Standing:
-    """Return what the next start continues from. Raise as ``Control.rows``."""
+    """Return the state from which the next start continues. Raise as ``Control.rows``."""
     last, copy = control.last_cut(), last_copy(control)
     if copy is None or copy.error or copy.shown or _is_shown(copy, control.snapshot()):
         return Standing(last, None)
@@ -214,7 +215,8 @@ def _is_shown(copy: Copy, snapshot: ControlSnapshot) -> bool:
 
 
 def consistent_paths(control: Control) -> frozenset[str]:
-    """Return the paths of copied tables past their high-water mark: each of their rows is known."""
+    """Return the paths of copied tables that have passed their high-water mark, so that all their
+    rows are known."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
     snapshot = control.snapshot()
@@ -223,8 +225,8 @@ def consistent_paths(control: Control) -> frozenset[str]:
 
 
 def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
-    """Check the log for a copy of all tables that no cut shows yet. ``executed``: the GTID set
-    after which the log begins.
+    """Check that the log fits a copy of all tables that no cut shows yet. ``executed``: the GTID
+    set after which the log begins.
 
     Raise HistoryError for a gap between copy and log, and for a copy that is not finished.
     """
@@ -252,7 +254,7 @@ def first_cut(
 
 
 class CatchUp:
-    """What differs until the tables of a copy are consistent: the applier applies their changes
+    """The state until the tables of a copy are consistent: the applier applies their changes
     idempotently, and publishes no cut. ``copy`` None: nothing was copied."""
 
     def __init__(self, copy: Copy | None) -> None:
@@ -265,13 +267,13 @@ class CatchUp:
         return until is not None and not until.issubset(executed)
 
     def until(self, executed: GtidSet) -> GtidSet | None:
-        """Return the GTID set that has to be executed before they are consistent; None: they
-        are."""
+        """Return the GTID set that has to be executed before the tables are consistent; None if
+        they already are."""
         return self._copy.until if self._copy and self.active(executed) else None
 
     def cut_published(self, control: Control) -> None:
-        """Record, at the first cut, that it shows the copy. A statement after the copy may have
-        taken its tables out of that cut already."""
+        """Record, at the first cut, that it shows the copy. A statement after the copy may already
+        have removed the copy's tables from that cut."""
         if not self._noted:
             copy = last_copy(control)
             if copy and copy.is_done and not copy.shown and not copy.error:
@@ -279,8 +281,8 @@ class CatchUp:
             self._noted = True
 
     def tables(self, executed: GtidSet) -> Container[str]:
-        """Return the tables whose changes are applied idempotently: not those of ``held``, to which
-        no change is applied twice."""
+        """Return the tables whose changes are applied idempotently. Tables in ``held`` are not
+        among them, because they get each change only once."""
         if self._copy is None or not self.active(executed):
             return frozenset()
         return self._copy.bounds.keys() - self._copy.exact.keys()
@@ -296,6 +298,6 @@ class CatchUp:
 
     @property
     def copied(self) -> GtidSet:
-        """Return the transactions whose rows were copied: they change nothing, except the XA
-        branches that they leave prepared."""
+        """Return the transactions whose rows were copied: they change nothing any more, except that
+        XA branches which they leave prepared stay prepared."""
         return self._copy.held if self._copy and self._copy.behind is None else GtidSet()

@@ -23,15 +23,15 @@ KIND = "database_charset"
 
 
 class DatabaseCharsets:
-    """``charsets`` at the place that is applied: database -> character set or collation. A database
-    without an entry has an unknown one."""
+    """The ``charsets`` at the log position that is being applied: database -> character set or
+    collation. If a database has no entry, its character set is unknown."""
 
     def __init__(self, control: Control) -> None:
         self._control, self.charsets = control, dict[str, str]()
         self._recorded: set[tuple[int, str, str]] = set()
 
     def load(self, cut: Cut | None) -> None:
-        """Read what holds at ``cut``."""
+        """Read the character sets as of ``cut``."""
         at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
         self.charsets, self._recorded = {}, set()
         skip = skipped(self._control)
@@ -48,12 +48,13 @@ class DatabaseCharsets:
                 self.charsets[detail["name"]] = detail["charset"]
 
     def put(self, name: str, charset: str, cut: Cut) -> None:
-        """Record the charset of a database from the statement before ``cut`` on."""
+        """Record the character set of a database, which is valid from the statement before ``cut``
+        on."""
         self._record({"name": name, "charset": charset}, cut)
         self.charsets = {**self.charsets, name: charset}
 
     def end(self, name: str, cut: Cut) -> None:
-        """Record that the database is gone from the statement before ``cut`` on."""
+        """Record that the database no longer exists from the statement before ``cut`` on."""
         if name in self.charsets:
             self._record({"name": name, "ended": True}, cut)
             self.charsets = {

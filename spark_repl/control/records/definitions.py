@@ -54,14 +54,14 @@ class Definitions:
         return path in self._recorded
 
     def first(self, path: str) -> TargetTable | None:
-        """Return the first kept definition of the table at ``path``. For a shard, that is the
+        """Return the first kept definition of the table at ``path``. For a shard this is the
         definition with which it was created, until a later one replaces it."""
         history = self._recorded.get(path)
         return recorded_definition(history[0][2]) if history else None
 
     def at(self, path: str, position: int, executed: GtidSet) -> TargetTable | None:
         """Return the definition of the table at ``path`` after ``executed``, up to ``position``;
-        None: it is as it was created."""
+        None if the table has not changed since it was created."""
         texts = [
             text
             for at, gtid, text in self._recorded.get(path, ())
@@ -79,9 +79,10 @@ class Definitions:
         by_rows: bool = False,
         with_next: bool = False,
     ) -> None:
-        """Record what the statement ``gtid``, which ends at ``position``, makes of the table, or
-        what the rows after it show (``by_rows``). A statement that is carried out again after a
-        crash is recorded once. ``with_next``: in the commit of the control table's next row."""
+        """Record the table's definition after the statement ``gtid``, which ends at ``position``,
+        or the definition that the rows after it show (``by_rows``). If a statement is executed
+        again after a crash, it is recorded once. ``with_next``: write it in the commit of the
+        control table's next row."""
         history, text = self._recorded.setdefault(path, []), definition.to_json()
         if (position, gtid, text) in history:
             return
@@ -93,7 +94,7 @@ class Definitions:
         history.sort(key=lambda entry: entry[0])
 
     def expect_keys(self, name: str, keys: Sequence[ForeignKey], position: int) -> None:
-        """Record the foreign keys that a table will have once a row creates it."""
+        """Record the foreign keys that a table will have when a row creates it."""
         before = self._expected.get(name)
         if before is not None and before[0] >= position:
             return
@@ -108,7 +109,7 @@ class Definitions:
 
 
 def shown_by_rows(control: Control) -> set[str]:
-    """Return the paths of tables whose definition a TABLE_MAP has shown, and no statement."""
+    """Return the paths of tables whose definition came from a TABLE_MAP instead of a statement."""
     details = [json.loads(row["detail"]) for row in control.rows(_DEFINITION)]
     paths = {detail["path"] for detail in details if detail.get("by_rows")}
     return paths | made_by_rows(control)

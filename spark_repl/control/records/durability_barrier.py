@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class DurabilityBarrier:
     """Makes one target durable, from one process; thread-safe. A call raises OSError if something
-    can't be made durable: then nothing may be removed."""
+    can't be made durable; nothing may then be removed."""
 
     def __init__(self, control: Control, layout: Layout) -> None:
         self._control, self._layout = control, layout
@@ -33,7 +33,7 @@ class DurabilityBarrier:
 
     def before_first_sync(self, folder: str) -> None:
         """Pass the barrier if the table at ``folder`` has never been synced, so that the row that
-        announces it is durable as well. After a power failure a durable table without that row
-        would belong to no channel. Raise OSError."""
+        announces it is also durable. Otherwise, after a power failure, there could be a durable
+        table without that row, which would belong to no channel. Raise OSError."""
         if not self.durable.has_synced(folder):
             self()

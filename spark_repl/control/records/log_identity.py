@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogIdentity:
-    """A log as the target counts it. ``base``: added to the number in a file's name. ``renewed``:
-    it is not the log that was applied before, so transactions are skipped by GTID."""
+    """The identity of a log in the target. ``base``: added to the number in a file's name.
+    ``renewed``: it is not the log that was applied before, so transactions are skipped by GTID."""
 
     log_id: str
     base: int
@@ -76,7 +76,7 @@ def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> L
 
 def recorded(control: Control) -> list[LogIdentity]:
     """Return the logs that were applied, each with the files of all its rows. The log that was
-    written last is the last."""
+    written most recently is the last one."""
     logs: dict[str, LogIdentity] = {}
     for row in control.rows("history"):
         detail = json.loads(row["detail"])
@@ -88,8 +88,8 @@ def recorded(control: Control) -> list[LogIdentity]:
 
 
 def record(control: Control, history: LogIdentity) -> None:
-    """Write those files of the history that no row has. A row for each file, and not all files in
-    each row: the rows would grow with the square of the files."""
+    """Write those files of the history that no row has. There is one row for each file; with all
+    files in each row, the size of the rows would grow with the square of the number of files."""
     recorded_log = next((log for log in recorded(control) if log.log_id == history.log_id), None)
     have = recorded_log.fingerprints if recorded_log else {}
     new = {str(n): digest for n, digest in history.fingerprints.items() if have.get(n) != digest}
@@ -127,10 +127,10 @@ def check_same(log: RelayLog, before: Mapping[int, str], present: Mapping[int, s
 def continues_at(
     find: Callable[[SourcePlace], int | None], log: RelayLog, index: TransactionIndex, cut: Cut
 ) -> int | None:
-    """Return where a log that is another one than before continues the target, by the source's file
-    and position: packed, after the last transaction that the cut has. Return None if that is
-    unknown: the log does not contain the place, or its GTIDs contradict it. ``find``: returns the
-    packed position of a place in the log."""
+    """Return where a log that differs from the previous one continues the target, by the source's
+    file and position: packed, after the last transaction that the cut has. Return None if this is
+    unknown, because the log does not contain the position or its GTIDs contradict it. ``find``:
+    returns the packed position of a source position in the log."""
     place = SourcePlace.of(cut.source)
     position = None if place is None else find(place)
     if position is None:
@@ -145,10 +145,11 @@ def check_continuity(
     history: LogIdentity, log: RelayLog, index: TransactionIndex, cut: Cut | None, skip: GtidSet
 ) -> GtidSet:
     """Return the GTID set that counts as executed before this log's first transaction to apply, if
-    its positions are the cut's, or its GTIDs decide. No log has to contain ``skip``.
+    the log's positions are the cut's, or if GTIDs decide. ``skip``: transactions that need not be
+    in the log.
 
-    Raise HistoryError if transactions are missing between the target and the log, if the log is
-    another server's, or if there are no GTIDs to decide.
+    Raise HistoryError if transactions are missing between the target and the log, if the log
+    belongs to another server, or if there are no GTIDs to decide.
     """
     before = log.previous_gtids()
     if index.lost_to and (cut is None or history.renewed or cut.position < index.lost_to):
@@ -200,8 +201,8 @@ _BEGIN = 4
 def check_beginning(
     log: RelayLog, index: TransactionIndex, first: SourcePlace | None, begin: Begin
 ) -> None:
-    """Raise HistoryError if a log that is to be applied to an empty target begins in mid-history:
-    then no table has the earlier rows. ``first``: the place of the source where the log begins."""
+    """Raise HistoryError if a log for an empty target lacks the source's first transactions: the
+    tables would lack their rows. ``first``: the source position where the log begins."""
     if begin is None or (first is not None and begin == (first.file, first.position)):
         return
     if before := _before(log, index, first):

@@ -34,8 +34,8 @@ def record(control: Control, value: int) -> None:
 
 
 def unlike_table_rule(name: str, *, known: bool) -> SettingError:
-    """Return the error ``letter_case_error`` for ``[[tables]]``. ``known``: the answer was found
-    just now."""
+    """Return the error ``letter_case_error`` for ``[[tables]]``. ``known``: the setting has just
+    been found."""
     if known:
         hint = "start again: it is on record now"
         return letter_case_error(name, "[[tables]]", "shows only now that", hint)
@@ -43,7 +43,8 @@ def unlike_table_rule(name: str, *, known: bool) -> SettingError:
 
 
 class NameCase:
-    """Folds names as the source does. ``value``: lower_case_table_names; ASK: not known yet."""
+    """Folds names as the source does. ``value``: lower_case_table_names; ASK if it is not known
+    yet."""
 
     def __init__(self, control: Control, configured: int = ASK) -> None:
         self._control, self.value = control, configured
@@ -63,7 +64,7 @@ class NameCase:
     @property
     def is_new(self) -> bool:
         """Return whether names that the source treats as equal may have been read as different
-        ones."""
+        names."""
         return self.found_folding or self.value == ASK
 
     def of(self, name: str) -> str:
@@ -71,8 +72,8 @@ class NameCase:
         return fold(name) if self.folds else name
 
     def statement(self, statement: Statement, tables: Collection[str]) -> Statement:
-        """Return the statement with names as the target stores them. ``tables``: the target's.
-        Raise StatementError if it is unknown which of them a name means."""
+        """Return the statement with names in the form that the target stores. ``tables``: the
+        target's. Raise StatementError if it is unknown to which of them a name refers."""
         if self.folds:
             return folded(statement)
         if self.value == ASK:
@@ -106,8 +107,8 @@ class NameCase:
             )
 
     def logged(self, name: str, tables: Collection[str]) -> bool:
-        """Learn from the name of a TABLE_MAP. Return whether all tables' names have to be folded
-        from here on. Raise SchemaError if it contradicts the recorded value."""
+        """Derive the setting from the name in a TABLE_MAP. Return whether all tables' names have to
+        be folded from now on. Raise SchemaError if it contradicts the recorded value."""
         lower = fold(name)
         if lower != name and self.folds:
             raise SchemaError(

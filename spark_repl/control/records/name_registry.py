@@ -36,8 +36,8 @@ KIND = "channel_names"
 
 
 def channels_beside(first: Control) -> list[str]:
-    """Return the channels that came after the first one, and have or had tables, in the order in
-    which they came. ``first``: the first channel's control table."""
+    """Return all channels except the first one that have or had tables, in the order in which they
+    were added. ``first``: the first channel's control table."""
     names = dict.fromkeys(json.loads(row["detail"])["channel"] for row in first.rows(KIND))
     return [name for name in names if name != first_channel(first)]
 
@@ -56,8 +56,8 @@ def fed(control: Control) -> set[str]:
 
 
 def fed_shards(control: Control, *, shared: bool) -> dict[str, str]:
-    """Return the paths of Delta tables in which the channel has or had shards, by name.
-    ``shared``: those that other channels also feed; else those that only this channel feeds."""
+    """Return the paths of Delta tables in which the channel has or had shards, by name. ``shared``:
+    those that other channels also feed; otherwise those that only this channel feeds."""
     return {
         whole_of(name): whole_of(path)
         for name, path in _fed_paths(control)
@@ -66,7 +66,7 @@ def fed_shards(control: Control, *, shared: bool) -> dict[str, str]:
 
 
 def shards_had(control: Control, whole: str) -> set[str]:
-    """Return the names' parts of the shards that the channel has or had in the Delta table at
+    """Return the name parts of the shards that the channel has or had in the Delta table at
     ``whole``."""
     return {shard_of(name) for name, path in _fed_paths(control) if whole_of(path) == whole}
 
@@ -82,7 +82,7 @@ def _fed_paths(control: Control) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class NameNote:
-    """Note of a ``name``: the ``channel`` noted it when its owner had the ``epoch``."""
+    """A record that ``channel`` claimed ``name`` when its owner had the ``epoch``."""
 
     name: str
     channel: str
@@ -94,8 +94,8 @@ class NameNote:
 
 
 def notes_of(rows: Iterable[Row]) -> dict[str, NameNote]:
-    """Return the notes in rows by folded name. A row that frees names frees those that the channel
-    has noted until then in its own epoch or an earlier one."""
+    """Return the claims in the rows, by folded name. A row that frees names frees those that the
+    channel claimed before, in its own epoch or an earlier one."""
     notes = dict[str, NameNote]()
     for row in rows:
         detail = json.loads(row["detail"])
@@ -109,7 +109,7 @@ def notes_of(rows: Iterable[Row]) -> dict[str, NameNote]:
 
 
 def merged(rows: Sequence[Row]) -> list[Row]:
-    """Return rows with the same notes, and the same channels in their order: one row for each
+    """Return rows with the same claims, and the same channels in their order: one row for each
     channel and epoch."""
     first = {json.loads(row["detail"])["channel"]: row for row in reversed(rows)}
     notes = {(channel, 0): list[str]() for channel in first}
@@ -124,18 +124,18 @@ def merged(rows: Sequence[Row]) -> list[Row]:
 
 
 def noted(shared: Control) -> dict[str, NameNote]:
-    """Return the notes by folded name. Raise as ``Control.rows``."""
+    """Return the claims by folded name. Raise as ``Control.rows``."""
     return notes_of(shared.rows(KIND))
 
 
 def noted_names(shared: Control) -> dict[str, str]:
-    """Return folded name -> the channel that has noted it."""
+    """Return folded name -> the channel that has claimed it."""
     return {name: note.channel for name, note in noted(shared).items()}
 
 
 def first_is_gone(channel: str, path: str) -> TargetError:
-    """Return the error of a ``channel`` whose first channel's control table, at ``path``, is
-    gone."""
+    """Return the error for a ``channel`` if the first channel's control table, at ``path``, no
+    longer exists."""
     return TargetError(
         f'the channel "{channel}" came beside another one, which is gone', file=path,
         hint="put that control table back: it says which tables are whose",
@@ -143,7 +143,7 @@ def first_is_gone(channel: str, path: str) -> TargetError:
 
 
 def first_channel(first: Control) -> str:
-    """Return the name of the channel that had the target first."""
+    """Return the name of the target's first channel."""
     owner = first.owner()
     return (owner and owner[1].channel) or Config.channel
 

@@ -26,8 +26,8 @@ SKIP, XA = "skip", "xa"
 
 @dataclass(frozen=True)
 class XaDecision:
-    """How a prepared branch is to end, and who decided it. ``position``: the packed place of its XA
-    PREPARE; ``action``: COMMIT or ROLLBACK."""
+    """How a prepared branch is to end, and who decided it. ``position``: the packed position of its
+    XA PREPARE; ``action``: COMMIT or ROLLBACK."""
 
     xid: Xid
     position: int
@@ -51,7 +51,7 @@ def xa_decisions(control: Control) -> list[XaDecision]:
 
 
 def skipped(control: Control) -> GtidSet:
-    """Return the transactions that an operator told the applier to skip."""
+    """Return the transactions that an operator decided to skip."""
     gtids = GtidSet()
     for row in control.rows(SKIP):
         gtids = gtids.union(GtidSet.parse(row["gtid_executed"]))
@@ -59,8 +59,8 @@ def skipped(control: Control) -> GtidSet:
 
 
 def of_statements(control: Control, kind: str) -> list[dict[str, Any]]:
-    """Return the rows of a kind that statements leave, without those of statements that an operator
-    skipped later: their row was written before the table's commit, which never came."""
+    """Return the rows of a kind that statements write, without those of statements that an operator
+    skipped later: such a row was written before the table's commit, which was never made."""
     return without_skipped(control.rows(kind), skipped(control))
 
 
@@ -71,7 +71,7 @@ def without_skipped(rows: Iterable[dict[str, Any]], skip: GtidSet) -> list[dict[
 
 
 def makes_rows_differ(control: Control) -> bool:
-    """Return whether an operator has skipped a transaction, or committed an XA branch: tables may
+    """Return whether an operator has skipped a transaction, or committed an XA branch. Tables may
     then have rows that the source doesn't have."""
     committed = any(decision.action == "COMMIT" for decision in xa_decisions(control))
     return committed or bool(control.rows(SKIP))
@@ -86,7 +86,7 @@ def decide(
     position: int = 0,
     gtid_executed: str = "",
 ) -> None:
-    """Record an operator's decision, and who it was. Claim the target for that: raise FencedError
+    """Record an operator's decision, and who it was. For this, claim the target: raise FencedError
     unless the applier is stopped. ``check`` runs while no applier can change the target; raise what
     it raises."""
     by = {"user": getpass.getuser(), "host": socket.gethostname()}

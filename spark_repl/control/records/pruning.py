@@ -86,8 +86,8 @@ class _Remaining:
 
 @dataclass(frozen=True)
 class PruneBy:
-    """The rules by which ``Control.prune`` chooses the rows that stay: a promise for cuts, and for
-    rows of other kinds what a start may still read."""
+    """The rules by which ``Control.prune`` chooses the rows to keep: for cuts the retention
+    promise, for rows of other kinds what a start may still read."""
 
     retention: Retention
 
@@ -101,8 +101,8 @@ class PruneBy:
 
 
 def live_rows(rows: pa.Table, gone: Collection[str]) -> pa.Table:
-    """Return the control table's rows, but for those of cuts' tables, without rows that later rows
-    supersede. ``gone``: paths that no row names and where nothing exists."""
+    """Return the control table's rows except those of cuts' tables, without rows that later rows
+    supersede. ``gone``: paths that no row names and at which nothing exists."""
     is_cut = pc.equal(rows.column("kind"), "cut")
     cuts = rows.filter(is_cut)
     other_rows = rows.filter(pc.invert(is_cut)).sort_by([("at", "ascending")]).to_pylist()

@@ -38,11 +38,14 @@ _CURE = (
 
 @dataclass(frozen=True)
 class Quarantine:
-    """``path``: the table's, relative to the target; ``held_from``: the packed position after which
-    its changes are kept, its own. ``position`` (FILE:OFFSET) and ``gtid``: the transaction that
-    can't be applied, if the error has them; ``hint``: the error's own, besides the cure of any
-    quarantine. ``asked``: the operator's decision, not carried out yet; ``failed``: why a replay
-    failed; ``ended``: how it ended, else ""."""
+    """The state of one quarantine.
+
+    ``path``: the table's, relative to the target; ``held_from``: the table's own packed position,
+    after which its changes are kept. ``position`` (FILE:OFFSET) and ``gtid``: the transaction that
+    can't be applied, if the error has them; ``hint``: the error's own hint, in addition to the
+    general remedy. ``asked``: the operator's decision that is not carried out yet; ``failed``: why
+    a replay failed; ``ended``: how it ended, or "".
+    """
 
     id: str
     name: str
@@ -70,7 +73,7 @@ _FIELDS = tuple(name for name in Quarantine.__dataclass_fields__ if name not in 
 
 
 def cure_of(quarantine: Quarantine) -> str:
-    """Return what an operator can do about it now."""
+    """Return what an operator can currently do about it."""
     if quarantine.asked:
         action = "replayed" if quarantine.asked == REPLAY else "forgotten"
         return f"what is kept of it is {action} when the applier starts next"
@@ -79,7 +82,7 @@ def cure_of(quarantine: Quarantine) -> str:
 
 
 def begin(control: Control, quarantine: Quarantine) -> Quarantine:
-    """Record that a table's changes are kept from here on; the caller owns the target. Raise as
+    """Record that a table's changes are kept from now on; the caller owns the target. Raise as
     ``Control.write``."""
     begun = replace(quarantine, id=uuid.uuid4().hex)
     fields = {name: value for name, value in asdict(begun).items() if name not in _LATER}
@@ -88,13 +91,13 @@ def begin(control: Control, quarantine: Quarantine) -> Quarantine:
 
 
 def fail(control: Control, quarantine: Quarantine, reason: str) -> Quarantine:
-    """Record that a replay failed: the applier tries again only after another decision."""
+    """Record that a replay failed: the applier retries it only after another decision."""
     _write(control, quarantine, _FAILED, reason)
     return replace(quarantine, asked="", failed=reason)
 
 
 def end(control: Control, quarantine: Quarantine, how: str) -> None:
-    """Record that nothing is kept of the table any more."""
+    """Record that the table's changes are no longer kept."""
     _write(control, quarantine, "ended", how)
 
 
@@ -104,7 +107,7 @@ def _write(control: Control, quarantine: Quarantine, action: str, reason: str) -
 
 
 def quarantines(control: Control) -> list[Quarantine]:
-    """Return all that were ever begun, oldest first, in their current state."""
+    """Return all quarantines that were ever begun, oldest first, in their current state."""
     by_id: dict[str, Quarantine] = {}
     for row in control.rows(KIND):
         detail = json.loads(row["detail"])
@@ -133,7 +136,7 @@ def mark_of(cut: Cut | None, path: str) -> InQuarantine | None:
 
 
 def open_quarantines(control: Control) -> dict[str, Quarantine]:
-    """Return those that have not ended, by the table's name."""
+    """Return the quarantines that have not ended, by the table's name."""
     return {
         quarantine.name: quarantine for quarantine in quarantines(control) if not quarantine.ended
     }

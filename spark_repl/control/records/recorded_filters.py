@@ -33,7 +33,8 @@ _KIND = "filters"
 
 
 def recorded(control: Control) -> tuple[ReplicationFilters, datetime | None]:
-    """Return the rules that were recorded last, and when; None: no rule was ever given."""
+    """Return the rules that were recorded last, and their time; None if no rules were ever
+    recorded."""
     rows = control.rows(_KIND)
     if not rows:
         return ReplicationFilters(), None
@@ -79,7 +80,8 @@ def _differ(old: TableRoutes, new: TableRoutes, name: str) -> bool:
 
 
 class RecordedFilters:
-    """The rules of one target. ``names``: how its source compares names."""
+    """The filter rules that are recorded in one target. ``names``: how its source compares
+    names."""
 
     def __init__(self, control: Control, rules: ReplicationFilters, names: NameCase) -> None:
         self._control, self._rules, self._names = control, rules, names
@@ -99,13 +101,13 @@ class RecordedFilters:
         return self._as_named(self._rules)
 
     def seen(self, definition: TargetTable) -> None:
-        """Learn the source's name of a table that the target has, if it differs."""
+        """Record the source's name of a table in the target, if it differs."""
         if definition.source_name:
             self.source_names.see(definition.name, definition.source_name)
 
     def ended(self, tables: Iterable[str]) -> list[str]:
-        """Return the target's tables that the rules exclude since the last run. They no longer
-        change while the source does, so no cut shows them from here on."""
+        """Return the target's tables that the rules exclude since the last run. Their rows no
+        longer follow the source, so no cut shows them from now on."""
         gone = [name for name in tables if not self.now.keeps(name)]
         if gone:
             logger.warning(
@@ -138,16 +140,17 @@ class SourceNames:
         return self._logged.get(name, name)
 
     def see(self, name: str, logged: str) -> None:
-        """Map the table ``name`` to the log's ``logged`` from here on, whatever it was before."""
+        """Map the table ``name`` to the log's name ``logged`` from now on, in place of any earlier
+        name."""
         self._logged[name] = logged
 
     def claim(self, name: str, logged: str) -> None:
-        """Map the table ``name`` to the log's ``logged``. Raise SchemaError if it is mapped to
-        another one."""
+        """Map the table ``name`` to the log's name ``logged``. Raise SchemaError if it is mapped to
+        a different name."""
         claim(self._logged, name, logged)
 
     def check(self, name: str, logged: str) -> None:
-        """Raise SchemaError if the table ``name`` is mapped to another one than the log's
+        """Raise SchemaError if the table ``name`` is mapped to a name other than the log's
         ``logged``."""
         claim({name: self._logged.get(name, logged)}, name, logged)
 

@@ -21,10 +21,13 @@ RESULTS_KEPT = 100
 
 @dataclass(frozen=True)
 class RepairResult:
-    """``asked``: the request that it answers; ``keys``: how many it named; ``rows``: how many of
-    them the source has, which the table now has also. ``version``: of the table's commit;
-    ``refused``: why there is none, so that the table has to be copied; ``failed``: an error that
-    does not require a copy."""
+    """The result of one repair request.
+
+    ``asked``: the request; ``keys``: the number of its keys; ``rows``: for how many of them the
+    source has a row, which the table now also has. ``version``: of the table's commit; ``refused``:
+    why there is no commit, so that the table has to be copied; ``failed``: an error that does not
+    require a copy.
+    """
 
     asked: str
     table: str
@@ -42,7 +45,7 @@ def record_result(control: Control, result: RepairResult) -> None:
 
 
 def repair_results(control: Control) -> dict[str, RepairResult]:
-    """Return the results of at least the last ``RESULTS_KEPT`` requests, by the request."""
+    """Return the results of at least the last ``RESULTS_KEPT`` requests, by request."""
     results = [
         RepairResult(**known_fields(RepairResult, json.loads(row["detail"])))
         for row in control.rows(KIND)

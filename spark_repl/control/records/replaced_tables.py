@@ -77,8 +77,8 @@ def _without(paths: set[str], needed: Iterable[str]) -> set[str]:
 
 
 def named_beside(control: Control, target: str, paths: Iterable[str]) -> set[str]:
-    """Return which of the ``paths``, as paths of Delta tables, other channels name: at cuts, after
-    them, or in a copy. Raise what reading their control tables raises."""
+    """Return which of the ``paths`` of Delta tables other channels name: in cuts, after them, or in
+    a copy. Raise what reading their control tables raises."""
     wholes, named = set(map(whole_of, paths)), set[str]()
     for other in OtherChannels(control, target).controls() if wholes else ():
         used = used_paths(other)
@@ -89,8 +89,8 @@ def named_beside(control: Control, target: str, paths: Iterable[str]) -> set[str
 
 def is_foreign(folder: str) -> bool:
     """Return whether the folder has a Delta table without the properties that each channel gives to
-    its own. A table that can't be opened was damaged, or partly removed, and counts as its own.
-    Raise OSError."""
+    its own tables. A table that can't be opened was damaged or partly removed, and counts as the
+    channel's own. Raise OSError."""
     try:
         state = log_state.load(folder)
     except TargetError:
@@ -100,8 +100,9 @@ def is_foreign(folder: str) -> bool:
 
 
 def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
-    """Return whether the channel may remove the content of the ``folder``, at the ``path``. Warn if
-    it is another channel's (``beside``: the paths that other channels name), or a user's."""
+    """Return whether the channel may remove the content of the ``folder`` at ``path``. Warn if the
+    folder belongs to another channel (``beside``: the paths that other channels name) or to a user.
+    """
     if whole_of(path) in beside:
         logger.warning("%s stays: another channel has its table there", folder)
     elif is_foreign(folder):
@@ -115,9 +116,9 @@ def remove_replaced(
     control: Control, layout: Layout, hours: int, settle: Callable[[], None]
 ) -> list[str]:
     """Remove tables that were first seen to be replaced ``hours`` ago: a reader may have opened the
-    last cut that names one just before it was pruned. ``settle`` makes the newer cuts durable
-    first. Tables of others stay. Return the removed paths.
-    Raise OSError, FencedError, and what reading the control tables raises."""
+    last cut that names one just before that cut was pruned. ``settle`` first makes the newer cuts
+    durable. Tables of others stay. Return the removed paths. Raise OSError, FencedError, and what
+    reading the control tables raises."""
     removed, remover = [], Remover(control.check_owner)
     for path in sorted(replaced_paths(control)):
         folder, note = layout.table(path), layout.replaced(path)
@@ -149,8 +150,8 @@ def _forget(layout: Layout, path: str) -> None:
 
 
 def gone_paths(control: Control, layout: Layout) -> set[str]:
-    """Return the paths that no row names any more and where nothing exists: of tables that were
-    removed, or never created, and of shards that were dropped.
+    """Return the paths that no row names any more and at which nothing exists: of tables that were
+    removed or never created, and of shards that were dropped.
 
     Remove their working state: a process may have ended right after it removed the table, and the
     rows of these paths are pruned next.
@@ -167,7 +168,7 @@ def gone_paths(control: Control, layout: Layout) -> set[str]:
 
 
 def touch(path: str) -> None:
-    """Create a file whose time is now."""
+    """Create a file whose modification time is now."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="ascii"):
         os.utime(path)

@@ -36,7 +36,8 @@ _UNITS = (timedelta(minutes=1), timedelta(hours=1))
 
 @dataclass(frozen=True)
 class Retention:
-    """Hours for which each cut is promised, the last one of a minute, the last one of an hour."""
+    """The hours for which cuts are promised: each cut, the last cut of a minute, the last cut of an
+    hour."""
 
     every: int
     minute: int
@@ -49,11 +50,12 @@ class Retention:
 
     @property
     def longest(self) -> int:
-        """Return for how many hours a table's files stay that no version names any more."""
+        """Return for how many hours files of a table are kept after no version names them any
+        more."""
         return max(self.every, self.minute, self.hour)
 
     def exceeds(self, other: Retention) -> bool:
-        """Return whether a cut may be promised longer than by the other."""
+        """Return whether a cut may be promised for longer than by the other retention."""
         own, other_hours = (
             (self.every, self.minute, self.hour),
             (other.every, other.minute, other.hour),
@@ -61,14 +63,14 @@ class Retention:
         return any(hours > less for hours, less in zip(own, other_hours, strict=True))
 
     def record(self, control: Control) -> None:
-        """Write the promise if it differs from the last one. The caller owns the target, and has
+        """Write the promise if it differs from the last one. The caller owns the target, and makes
         each table keep its files for this time."""
         if self != _written(control):
             control.write(KIND, detail=json.dumps(asdict(self)))
 
     def until(self, at: Sequence[datetime], now: datetime) -> list[datetime]:
-        """Return until when each cut is promised. ``at``: when they were published, ascending. A
-        minute that has not ended may have later cuts: its last one is not known yet."""
+        """Return until when each cut is promised. ``at``: when they were published, ascending. In a
+        minute that has not ended, later cuts are possible, so its last cut is not known yet."""
         begin = datetime(1970, 1, 1, tzinfo=now.tzinfo)
         ends = [when + timedelta(hours=self.every) for when in at]
         for unit, hours in zip(_UNITS, (self.minute, self.hour), strict=True):
@@ -81,15 +83,15 @@ class Retention:
 
 
 def recorded(control: Control, otherwise: Retention | None = None) -> Retention:
-    """Return the last recorded promise; if there is none, ``otherwise``, or the default."""
+    """Return the last recorded promise; if there is none, return ``otherwise``, or the default."""
     return _written(control) or otherwise or Retention.of(Target())
 
 
 def promised_until(
     control: Control, snapshot: ControlSnapshot, now: datetime
 ) -> dict[tuple[int, datetime], datetime]:
-    """Return until when each cut of a ``snapshot`` is promised by its age, by its position and
-    time. After that it stays until it is pruned, and its files until VACUUM."""
+    """Return until when each cut of a ``snapshot`` is promised because of its age, by its position
+    and time. After that it remains until it is pruned, and its files until VACUUM."""
     places = sorted(snapshot.cut_places(), key=lambda place: (place[1], place[0]))
     ends = recorded(control).until([at for _, at in places], now)
     return dict(zip(places, ends, strict=True))
@@ -102,8 +104,8 @@ def _written(control: Control) -> Retention | None:
 
 
 def promised_rows(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> pa.Table:
-    """Return the control table's rows, as they are stored, without cuts that are no longer
-    promised, owners of epochs before the last, and pins that were removed."""
+    """Return the control table's rows in stored form, without cuts that are no longer promised,
+    owners of epochs before the last one, and removed pins."""
     places = rows.select(["kind", "epoch", "at", "position"])
     order = pc.sort_indices(places, [("at", "ascending"), ("position", "ascending")])
     kinds, epochs, ats, positions = (column.to_pylist() for column in places.take(order))
@@ -133,7 +135,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class Pin:
-    """A pinned cut. ``position`` and ``at``: the cut's, packed, and when it was published."""
+    """A pinned cut. ``position`` and ``at``: the cut's packed position, and when it was
+    published."""
 
     name: str
     position: int
@@ -145,7 +148,7 @@ class Pin:
 
 
 def pins_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Pin]:
-    """Return the current pins by name; ``rows`` of this kind, oldest first."""
+    """Return the current pins by name. ``rows``: rows of this kind, oldest first."""
     pins: dict[str, Pin] = {}
     for row in rows:
         detail = json.loads(row["detail"])
@@ -173,7 +176,8 @@ def pinned(control: Control, name: str) -> Pin:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a cut may be pinned by ``text``: no GTID set and no time is a name."""
+    """Return whether a cut may be pinned under the name ``text``. A GTID set or a time is not
+    allowed as a name."""
     return text != "latest" and _NAME.fullmatch(text) is not None
 
 
@@ -183,8 +187,8 @@ _VACUUM = timedelta(hours=1)
 
 def pin(control: Control, cut: Cut, name: str) -> None:
     """Keep ``cut`` until ``unpin``. Raise ConfigError for an invalid name. Raise TargetError if
-    another cut has the name, or if the cut has been pruned meanwhile. Raise it also if the cut's
-    promise by age has ended or ends soon, unless the cut is the newest or pinned."""
+    another cut has the name, or if the cut has been pruned meanwhile. Also raise it if the cut's
+    promise by age has ended or ends soon, unless the cut is the newest or already pinned."""
     if not is_name(name):
         raise ConfigError(
             f"{name!r} is no name of a cut that could be found by it",
@@ -233,8 +237,8 @@ def _check_promised(control: Control, at: datetime, until: datetime) -> None:
 
 def unpin(control: Control, name: str) -> None:
     """Remove the pin: the cut is then pruned by its age. Raise TargetError if the name is not
-    pinned at the beginning. If it is removed later, this commit has landed, or another process
-    removed it."""
+    pinned at the beginning. If the pin disappears later, this commit succeeded, or another process
+    removed the pin."""
     pinned(control, name)
 
     def check() -> bool:

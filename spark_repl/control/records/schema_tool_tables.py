@@ -28,9 +28,12 @@ _KIND = "left_out"
 
 @dataclass(frozen=True)
 class SchemaToolTable:
-    """``of``: the table for which a tool has created it, as a ``copy`` of it or for something else.
-    ``definition``: None if it is not known; ``altered``: whether a statement has altered it;
-    ``stale``: whether ``of`` was changed since."""
+    """A table that a tool created for another table.
+
+    ``of``: that other table, of which this one is a ``copy`` or an auxiliary table. ``definition``:
+    None if it is not known; ``altered``: whether a statement has altered this table; ``stale``:
+    whether ``of`` was changed since.
+    """
 
     name: str
     of: str
@@ -52,14 +55,14 @@ class SchemaToolTable:
 
 
 class SchemaToolTables:
-    """``tables`` at the place that is applied, by name."""
+    """The ``tables`` of tools at the log position that is being applied, by name."""
 
     def __init__(self, control: Control) -> None:
         self._control, self.tables = control, dict[str, SchemaToolTable]()
         self._recorded: set[tuple[int, str, str]] = set()
 
     def load(self, cut: Cut | None) -> None:
-        """Read what holds at ``cut``."""
+        """Read the tables as of ``cut``."""
         at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
         self.tables = {}
         recorded = of_statements(self._control, _KIND)
@@ -76,14 +79,14 @@ class SchemaToolTables:
                 self.tables[table.name] = table
 
     def put(self, table: SchemaToolTable, cut: Cut) -> None:
-        """Record the table, which is ignored or has changed, from the statement before
-        ``cut`` on."""
+        """Record the table, which is ignored or has changed, with effect from the statement before
+        ``cut``."""
         self._record(table._to_json(), cut)
         self.tables = {**self.tables, table.name: table}
 
     def end(self, name: str, cut: Cut) -> None:
-        """Record that the table is gone, or an ordinary table, from the statement before ``cut``
-        on."""
+        """Record that the table no longer exists, or is now an ordinary table, with effect from the
+        statement before ``cut``."""
         if name in self.tables:
             self._record(json.dumps({"name": name, "ended": True}, ensure_ascii=False), cut)
             self.tables = {other: table for other, table in self.tables.items() if other != name}

@@ -53,7 +53,7 @@ class SharedTable:
 
     @classmethod
     def of(cls, rule: TableRule, shaped: TargetTable | None = None) -> SharedTable:
-        """Return what a channel's ``rule`` declares; ``shaped``: the channel's table, if it is
+        """Return what a channel's ``rule`` declares. ``shaped``: the channel's table, if it is
         known."""
         own = ChannelRows.of(shaped) if shaped else ChannelRows(rule.row_filter)
         rows = ((rule.fed_by, own),) if rule.row_filter else ()
@@ -61,8 +61,7 @@ class SharedTable:
 
     @classmethod
     def from_row(cls, row: str) -> SharedTable:
-        """Read a row's detail. Rows that were written before row filters separated rows have no
-        ``rows``."""
+        """Parse a row's detail. Rows from versions without row filters have no ``rows``."""
         fields = json.loads(row)
         rows = tuple(
             (channel, ChannelRows.from_json(text)) for channel, text in fields.get("rows", ())
@@ -80,8 +79,8 @@ class SharedTable:
 
     def check(self, recorded_table: SharedTable) -> None:
         """Raise SettingError if this table, of a configuration, differs from the record. Further
-        channels may follow the recorded ones. A recorded channel keeps its filter and key. A new
-        one has to declare that its filter is disjoint from the others."""
+        channels may be added after the recorded ones. A recorded channel must keep its filter and
+        key. A new channel has to declare that its filter is disjoint from the others."""
         recorded_channels = recorded_table.channels
         differs = {
             "the column that tells rows apart": (self.column, recorded_table.column),
@@ -114,8 +113,8 @@ class SharedTable:
 
     def check_declared(self, recorded_table: SharedTable | None) -> None:
         """Raise SettingError if row filters separate the channels' rows, and the configuration does
-        not declare that they are disjoint. A channel on record needs no declaration: a version that
-        proved it has accepted its filter, or an earlier start that had the declaration."""
+        not declare that they are disjoint. A recorded channel needs no declaration: either an
+        earlier version proved its filter disjoint, or an earlier start had the declaration."""
         recorded = dict(recorded_table.rows) if recorded_table else {}
         for channel, own in self.rows:
             if not self.disjoint and channel not in recorded:
@@ -127,7 +126,7 @@ class SharedTable:
                 )
 
     def with_record(self, recorded: SharedTable) -> SharedTable:
-        """Return the ``recorded`` table, with the channels that have come, and ``known`` rows."""
+        """Return the ``recorded`` table, with the channels that were added, and ``known`` rows."""
         rows = dict(recorded.rows)
         for channel, own in self.known:
             rows.setdefault(channel, own)
@@ -150,8 +149,8 @@ def shared_tables(first: Control) -> dict[str, SharedTable]:
 
 
 def shared_shards(cut: Cut) -> dict[str, list[str]]:
-    """Return the names' parts of the cut's own shards, for each table that other channels feed
-    also."""
+    """Return, for each table that other channels also feed, the name parts of the cut's own
+    shards."""
     shards: dict[str, list[str]] = {}
     for name, at in cut.tables.items():
         if is_shared(at.path):
@@ -160,7 +159,7 @@ def shared_shards(cut: Cut) -> dict[str, list[str]]:
 
 
 def shared_rules(rules: tuple[TableRule, ...]) -> Iterator[SharedTable]:
-    """Return what a configuration declares of tables that several channels feed."""
+    """Return what a configuration declares about tables that several channels feed."""
     return (SharedTable.of(rule) for rule in rules if rule.channels)
 
 
@@ -175,8 +174,8 @@ class Shards:
     @classmethod
     def of(cls, pattern: str, names: Iterable[str]) -> Shards:
         """Return the tables among ``names`` (db.table) that the pattern matches. All characters
-        except ``%`` are plain. Raise ConfigError if it has not exactly one ``%``, or matches
-        none."""
+        except ``%`` are literal. Raise ConfigError if it does not have exactly one ``%``, or
+        matches none."""
         if letters(pattern).count("") != 1 or not all(pattern.partition(".")):
             raise ConfigError(
                 f"{pattern!r} does not tell tables apart by one %", hint='such as "all.orders_%"'
@@ -189,9 +188,9 @@ class Shards:
 
     def union(self, columns: Mapping[str, Mapping[str, str]], own: str) -> dict[str, str]:
         """Return the columns of all tables, without regard to case, in the order in which tables
-        add them, with their types. ``columns``: those of each table with their types; ``own``: the
-        column that has the part. Raise ConfigError if a column has two types, or a table has
-        ``own`` itself."""
+        add them, with their types. ``columns``: the columns of each table with their types;
+        ``own``: the column for the matched part. Raise ConfigError if a column has two types, or a
+        table itself has ``own``."""
         by_name: dict[str, tuple[str, str, str]] = {}
         for table in self.parts:
             for name, kind in columns[table].items():

@@ -24,6 +24,6 @@ def record_time_zone(control: Control, value: str) -> None:
 
 
 def recorded_time_zone(control: Control) -> str:
-    """Return the zone that was written last; "": none is known."""
+    """Return the zone that was written last; "" if none is known."""
     rows = control.rows(KIND)
     return str(json.loads(rows[-1]["detail"])[KEY]) if rows else ""

@@ -22,8 +22,8 @@ _STATISTICS = "statistics"
 
 
 def record_checked(control: Control, versions: Mapping[str, int]) -> None:
-    """Record the version of each table, by its path, from which on its statistics are sound. Raise
-    as ``Control.write``."""
+    """Record, for each table by its path, the version from which on its statistics are correct.
+    Raise as ``Control.write``."""
     control.write(_STATISTICS, detail=json.dumps({"tables": versions}))
 
 
@@ -40,8 +40,8 @@ _FOREIGN = "foreign"
 
 @dataclass(frozen=True)
 class ForeignChange:
-    """A change by another writer. ``name``: the table's; ``version``: the writer's that was
-    seen."""
+    """A change by another writer. ``name``: the table; ``version``: the version that the writer
+    committed."""
 
     name: str
     version: int

@@ -32,8 +32,8 @@ MADE_BY_ROWS = ""
 
 @dataclass(frozen=True)
 class Announced:
-    """A table that was created, or was to be. ``made_by``: the statement, by its GTID or else its
-    position; MADE_BY_ROWS for a table that the log does not create."""
+    """A table that was created, or was going to be created. ``made_by``: the statement, by its GTID
+    or else its position; MADE_BY_ROWS for a table that the log does not create."""
 
     name: str
     path: str
@@ -76,8 +76,8 @@ def _announced(control: Control) -> list[Announced]:
 
 
 def announced_names(control: Control) -> set[str]:
-    """Return the names of all tables whose announcement is kept, and of the tables that shards are
-    in."""
+    """Return the names of all tables whose announcement is kept, and of the Delta tables of
+    shards."""
     rows = _announced(control)
     return {row.name for row in rows} | {whole_name(row.name, row.path) for row in rows}
 
@@ -114,40 +114,40 @@ def shown_paths(control: Control, cut: Cut | None) -> dict[str, str]:
 
 
 def current_paths(control: Control) -> dict[str, str]:
-    """Return table -> path at the newest cut, and of tables that were created after it."""
+    """Return table -> path at the newest cut, including tables that were created after it."""
     cut = standing(control).cut
     announced = {row.name: row.path for row in announced_after(control, cut)}
     return {**announced, **shown_paths(control, cut)}
 
 
 def given_paths(control: Control, beside: Callable[[], GivenPaths] | None = None) -> GivenPaths:
-    """Return every path that was ever given to a table of this channel; ``beside``: as in
+    """Return every path that was ever used for a table of this channel. ``beside``: as in
     ``GivenPaths``."""
     return GivenPaths.of(control.snapshot(), used_paths(control), beside)
 
 
 def used_paths(control: Control) -> set[str]:
-    """Return every path that was given to a table of this channel and whose rows are kept."""
+    """Return every path that was used for a table of this channel and whose rows are kept."""
     reset = {path for row in control.rows(RESET) for path in json.loads(row["detail"])["paths"]}
     return copied_paths(control).union(reset, (row.path for row in _announced(control)))
 
 
 def copied_paths(control: Control) -> set[str]:
-    """Return every path that was given to a copy and whose rows are kept."""
+    """Return every path that was used for a copy and whose rows are kept."""
     copies = [Copy.of(row) for row in control.rows(COPY)]
     return {path for copy in copies for path in copy.paths.values()}
 
 
 def newest_copy(control: Control) -> datetime | None:
-    """Return when the last row about a copy was written; None: there is none."""
+    """Return when the last row about a copy was written; None if there is none."""
     rows = control.rows(COPY)
     return rows[-1]["at"] if rows else None
 
 
 def check_free(control: Control, paths: Iterable[str], given: Container[str] | None = None) -> None:
-    """Raise ConcurrentChangeError if any of the paths has been given meanwhile, of ``given`` or by
-    default of all that ever were: choose again. As a ``check`` of ``Control.write`` it runs with
-    the version that the row follows."""
+    """Raise ConcurrentChangeError if any of the paths is in use meanwhile: in ``given``, by default
+    all paths that were ever used. The caller then has to choose again. As a ``check`` of
+    ``Control.write`` it runs with the version that the row follows."""
     given = given_paths(control) if given is None else given
     if unavailable := sorted(path for path in paths if path in given):
         raise ConcurrentChangeError(
@@ -161,5 +161,5 @@ def made_by_statements(control: Control) -> set[str]:
 
 
 def made_by_rows(control: Control) -> set[str]:
-    """Return the paths of tables that no statement has created."""
+    """Return the paths of tables that were not created by a statement."""
     return {row.path for row in _announced(control) if row.made_by == MADE_BY_ROWS}

@@ -63,8 +63,8 @@ _LOG_EVERY = 1000
 
 @dataclass(frozen=True)
 class Moved:
-    """What a call of ``move_target`` did. ``files``, ``size_bytes``: of the new target, without
-    its control tables; ``copied``: files that this call copied."""
+    """What a call of ``move_target`` did. ``files``, ``size_bytes``: of the new target, without its
+    control tables; ``copied``: the files that this call copied."""
 
     source: str
     target: str
@@ -78,8 +78,8 @@ def move_target(source: str, target: str, *, take_over: bool = False) -> Moved:
     """Move a target to an object store.
 
     Wait for the lease of an owner on another host. Raise FencedError if an applier runs, or if the
-    source was moved elsewhere. Raise ConfigError and TargetError for places between which no target
-    can be moved, TargetError if the new place is in use, and OSError.
+    source was moved elsewhere. Raise ConfigError and TargetError if a target can't be moved between
+    these places, TargetError if the new place is in use, and OSError.
     """
     source, target = canonical(source), canonical(target)
     _check_places(source, target)

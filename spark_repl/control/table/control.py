@@ -69,9 +69,9 @@ class PruningRules(Protocol):
 class Control(ControlRows):
     """The reader of the control table, and its writer after ``claim``. Thread-safe.
 
-    ``channel``: the channel to which the target must belong; "": any. ``write_rows``: the function
-    that commits rows. ``lease_s``: seconds for which the owner's lease is valid, from the next
-    claim on; 0: it has none. ``moving_to``: the URI to which the next owner moves the target.
+    ``channel``: the channel to which the target must belong; "" for any. ``write_rows``: the
+    function that commits rows. ``lease_s``: seconds for which the owner's lease is valid, from the
+    next claim on; 0 for no lease. ``moving_to``: the URI to which the next owner moves the target.
     ``on_taken``: called in the lease's thread after a takeover.
     """
 
@@ -92,7 +92,7 @@ class Control(ControlRows):
 
     @property
     def epoch(self) -> int:
-        """Return the epoch of this process as an owner; 0: it has claimed nothing."""
+        """Return the epoch of this process as an owner; 0 if it has not claimed the target."""
         return self._fence.epoch
 
     def claim(self, *, take_over: bool = False) -> int:
@@ -200,7 +200,7 @@ class Control(ControlRows):
             self._overwrite(rows_of, row_content(row, detail), columns=True)
 
     def check_owner(self) -> None:
-        """Raise FencedError unless this process owns the target: another one has taken it over
+        """Raise FencedError unless this process owns the target: another process has taken it over
         since ``claim``, or the target was removed or created again. While no process writes to the
         control table this costs two look-ups of names in its log, so it can be called before each
         of many removals. Raise OSError, TargetError."""
@@ -225,8 +225,8 @@ class Control(ControlRows):
         return owner is None or self._is_self(owner)
 
     def release(self) -> None:
-        """Give the target back. Another owner may then claim it, also in this process, and this one
-        can't write any more. Pending rows are given up: their statements are applied again."""
+        """Release the target. Another owner may then claim it, also in this process, and this one
+        can't write any more. Pending rows are given up; their statements are applied again."""
         if not self.epoch:  # never claimed, or fenced off when it tried
             return
         self._end_renewals()
@@ -240,7 +240,7 @@ class Control(ControlRows):
     def copy_to(self, path: str) -> None:
         """Create the control table of a moved target at ``path``, with all rows of this one, in one
         commit. The copy has no owner. The caller owns this target. Raise ConcurrentChangeError if
-        there is a control table already, and as ``check_owner``."""
+        there already is a control table, and as ``check_owner``."""
         self.check_owner()
         rows = with_all_columns(self._rows_of(self._open()))
         released = replace(Owner.me(self.channel), released=True)
@@ -266,11 +266,13 @@ class Control(ControlRows):
         check: Callable[[], object] = bool,
         number: int = 0,
     ) -> None:
-        """Append one row as the owner. Called again after an error, do not append it a second time.
+        """Append one row as the owner. If the method is called again after an error, it does not
+        append the row a second time.
 
-        ``check`` is called with the version that the row follows. ``number``: the row's format; 0:
-        the format of its kind. Raise what ``check`` raises, FencedError after a takeover, OSError
-        and ConcurrentChangeError for transient errors, TargetError for other errors of storage.
+        ``check`` is called with the version that the row follows. ``number``: the row's format; 0
+        for the format of its kind. Raise what ``check`` raises, FencedError after a takeover,
+        OSError and ConcurrentChangeError for transient errors, TargetError for other storage
+        errors.
         """
         row = self._row(kind, position, gtid_executed, detail, number)
         with self._lock:
@@ -338,9 +340,9 @@ class Control(ControlRows):
         gone: Callable[[], Collection[str]] = frozenset, *, due: bool = False,
     ) -> bool:  # fmt: skip
         """Remove the rows that ``rules`` do not keep, and rewrite many small files as one. ``gone``
-        returns the paths where no table exists any more. ``due``: prune now, not after each hundred
-        commits. Return whether it was time. Raise as ``write``, and OSError if ``barrier`` can't
-        make the remaining rows durable: then nothing is removed."""
+        returns the paths at which no table exists any more. ``due``: prune now, instead of after
+        each hundred commits. Return whether rows were pruned. Raise as ``write``, and OSError if
+        ``barrier`` can't make the remaining rows durable; nothing is removed then."""
         if not (due or self._is_prune_due()):
             return False
         paths = gone()  # no path is given to a table again before the rows below are removed
@@ -432,7 +434,8 @@ class Control(ControlRows):
         raise error
 
     def named(self, error: SparkReplError) -> SparkReplError:
-        """Return the error. Add to a FencedError the current owner, if that is another one."""
+        """Return the error. If a FencedError does not name the current owner, and that is another
+        one, add its name."""
         if isinstance(error, FencedError) and "pid" not in error.message:
             owner = self.owner()
             error.message += who(owner) if owner and owner[0] != self.epoch else ""
@@ -444,7 +447,8 @@ class Control(ControlRows):
     ) -> None:  # fmt: skip
         """Append one row while an applier may run, if ``check`` returns True for the version that
         the row follows. ``number``: as for ``write``. Raise as ``check``, OSError, TargetError, and
-        FencedError after a move or while its mover runs: the new place would lack the row."""
+        FencedError after a move or while its mover runs, because the new place would lack the row.
+        """
         for _ in range(_BESIDE_MOST):
             self._looks.forget()  # ``check`` has to see what this call has written
             seen = self._open()
@@ -477,15 +481,15 @@ class Control(ControlRows):
         gtid_executed: str = "",
         detail: str,
     ) -> None:
-        """Write a row with the next one that is written, in one commit. That write raises what
-        ``check`` raises."""
+        """Add a row that is written together with the next row, in one commit. That write raises
+        what ``check`` raises."""
         with self._lock:
             row = self._row(kind, position, gtid_executed, detail)
             self._pending.add(PendingRow(row, detail), check)
 
     def publish(self, cut: Cut, *, later: bool = False) -> None:
-        """Publish a cut after the last table of its group has landed. ``later``: with the next row.
-        Raise as ``write``."""
+        """Publish a cut after all tables of its group are committed. ``later``: write it with the
+        next row. Raise as ``write``."""
         detail = cut.row_detail()
         with self._lock:
             row = self._row(CUT, cut.position, cut.gtid_executed, detail)
@@ -526,7 +530,7 @@ class Barrier(Protocol):
 
 
 def checkpoint_if_due(log: ControlLog) -> None:
-    """Write a checkpoint after each ``_CHECKPOINT_EVERY`` versions."""
+    """Write a checkpoint after every ``_CHECKPOINT_EVERY`` versions."""
     if log.version % _CHECKPOINT_EVERY == 0:
         try:
             log.write_checkpoint()
@@ -536,9 +540,10 @@ def checkpoint_if_due(log: ControlLog) -> None:
 
 def clean_up(log: ControlLog, barrier: Barrier, remover: Remover, began: float) -> None:
     """Remove commits and files that the newest version does not need, after ``barrier`` has made
-    that version durable. Also remove files that the log does not name: their commit failed, or was
-    removed. ``began``: the time (``time.time``) at which the commit of that version began. No later
-    version names a file that was written before it. Raise OSError, TargetError and FencedError."""
+    that version durable. Also remove files that the log does not name, because their commit failed
+    or was removed. ``began``: the time (``time.time``) at which the commit of that version began.
+    No later version names a file that was written before it. Raise OSError, TargetError and
+    FencedError."""
     with storage.named(log.folder):
         log.write_checkpoint()
         needless = log.needless_files(began - 3600 * _WRITTEN_H)

@@ -50,9 +50,9 @@ _PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
 
 @dataclass(frozen=True)
 class RowsCommit:
-    """What a commit of rows does beside adding them. ``txn``: an action; None: none; ``marks``:
-    fields of ``commitInfo``; ``replaces``: whether the rows replace all rows; ``columns``: whether
-    the table gets the columns of ``SCHEMA``, which an earlier version's table lacks."""
+    """The further content of a commit of rows. ``txn``: an action, or None; ``marks``: fields of
+    ``commitInfo``; ``replaces``: whether the rows replace all rows; ``columns``: whether the table
+    gets the columns of ``SCHEMA``, which an earlier version's table lacks."""
 
     txn: Action | None = None
     marks: dict[str, str] = field(default_factory=dict)
@@ -159,8 +159,8 @@ class ControlLog:
 
     def is_in_log(self) -> bool:
         """Return whether the log still has this version's commit. If a clean-up has removed it, a
-        commit after it is no part of the table. Raise OSError, and on a disk TargetError if another
-        writer has written over it."""
+        commit after it is not part of the table. Raise OSError, and on a disk TargetError if
+        another writer has overwritten it."""
         own_id = self.state.txn_id
         if own_id is not None and not is_remote(self.folder):  # a look by name costs less there
             return check_own(self.folder, self.version, own_id)
@@ -172,8 +172,8 @@ class ControlLog:
 
     def needless_files(self, before_s: float) -> list[str]:
         """Return the paths of files that were written before a time (seconds since 1970), and that
-        no version has named since: their commit failed, or later rows have replaced them. Raise
-        OSError and TargetError."""
+        no version has named since then: their commit failed, or later rows have replaced them.
+        Raise OSError and TargetError."""
         times = storage.listed(self.folder)  # first: a file that is named later is younger
         live, removed = checkpoint_writer.reconciled(self.folder, self.state, time.time())
         recent = pc.greater_equal(removed["deletionTimestamp"], int(1000 * before_s))

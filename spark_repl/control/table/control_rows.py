@@ -79,8 +79,8 @@ class ControlRows:
         return newest_version(self.path) >= 0
 
     def table_id(self) -> str:
-        """Return the id that the control table has got when it was created; "" if there is none
-        yet. Raise OSError, and TargetError if its log is damaged."""
+        """Return the id that the control table got when it was created; "" if there is none yet.
+        Raise OSError, and TargetError if its log is damaged."""
         log = self._read_log()
         return str(log.state.metadata["id"]) if log is not None else ""
 
@@ -104,8 +104,8 @@ class ControlRows:
         return self.snapshot().rows(kind)
 
     def snapshot(self) -> ControlSnapshot:
-        """Return all rows of the newest version. A start reads every kind, and each row may be a
-        file. Raise as ``rows``."""
+        """Return all rows of the newest version, because a start needs rows of every kind, and each
+        row may be a file. Raise as ``rows``."""
         snapshot = self._read
         if snapshot.version == self._looks.version:
             return snapshot
@@ -127,8 +127,9 @@ class ControlRows:
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
-        """Let this thread look for newer rows only once in the context, and again after each commit
-        of its own and each ``check_owner``. A look is two requests on an object store."""
+        """Return a context in which this thread looks for newer rows only once, and again after
+        each of its own commits and each ``check_owner``. A look takes two requests on an object
+        store."""
         outer, self._looks.are_few = self._looks.are_few, True
         try:
             yield
@@ -164,13 +165,13 @@ class ControlRows:
         return (newest["epoch"], _owner(newest)) if newest else None
 
     def cuts(self) -> list[Cut]:
-        """Return all cuts by their positions, of two at one position the later one last: an XA
-        branch was ended by an operator. To read one after the other, use those of ``snapshot``: all
-        of them may be gigabytes. Raise as ``rows``."""
+        """Return all cuts by their positions. If two have the same position, because an operator
+        ended an XA branch, the later one is last. To read cuts one after the other, use those of
+        ``snapshot``: all of them may be gigabytes. Raise as ``rows``."""
         return list(self.snapshot().all_cuts())
 
     def last_cut(self) -> Cut | None:
-        """Return the newest cut; None: there is none. Raise as ``rows``."""
+        """Return the newest cut; None if there is none. Raise as ``rows``."""
         snapshot = self.snapshot()
         return snapshot.cut_of(row) if (row := snapshot.last_cut()) else None
 
@@ -200,7 +201,7 @@ _MOST = 200
 
 def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
     """Return the newest version, and the rows appended since ``version``. Return None if other
-    changes were made, if the commits can't show that, or if an earlier version wrote a cut. Raise
+    changes were made, if the commits can't show this, or if an earlier version wrote a cut. Raise
     OSError."""
     if version < 0:
         return None

@@ -86,9 +86,8 @@ class ControlSnapshot:
     def followed_by(
         self, rows: Sequence[Row], stored: pa.Table, last: LastTables | None = None
     ) -> ControlSnapshot:
-        """Return the snapshot at the next version, which appends ``rows``. ``stored``: the rows as
-        they are stored, with those of cuts' tables; ``last``: the tables at the last of the
-        cuts."""
+        """Return the snapshot at the next version, which appends ``rows``. ``stored``: the rows in
+        stored form, with those of cuts' tables; ``last``: the tables at the last of the cuts."""
         cuts = [row for row in rows if row["kind"] == CUT]
         added = [row for row in rows if row["kind"] != CUT]
         other_rows = (*self.other_rows, *added)
@@ -138,13 +137,13 @@ class ControlSnapshot:
         return frozenset(zip(*columns, strict=True))
 
     def places_of(self, path: str) -> set[Place]:
-        """Return what identifies each cut that shows a table at ``path``."""
+        """Return identifiers of the cuts that show a table at ``path``."""
         showing = self.tables.cuts_with(path, self._sequences)
         return {_by_place(row) for row in self.cut_rows() if row["sequence"] in showing}
 
     def cut_rows(self, *, newest_first: bool = False) -> Iterator[Row]:
-        """Return the cuts' rows by position, of two at one position the later one last; or in
-        reverse. Only a few rows are Python objects at a time."""
+        """Return the cuts' rows by position, or in reverse order. If two have the same position,
+        the later one is last. Only a few rows are Python objects at a time."""
         newer = sorted(self.newer, key=_by_place, reverse=newest_first)
         read = self._read_cuts("descending" if newest_first else "ascending")
         return heapq.merge(read, newer, key=_by_place, reverse=newest_first)
@@ -158,7 +157,7 @@ class ControlSnapshot:
                 yield _plain(row, self.known_format)
 
     def cut_places(self) -> set[Place]:
-        """Return what identifies each cut."""
+        """Return an identifier of each cut."""
         places = {_by_place(row) for row in self.newer}
         if self.cuts.num_rows:
             columns = (self.cuts.column(name).to_pylist() for name in ("position", "at"))
@@ -167,12 +166,12 @@ class ControlSnapshot:
 
     @property
     def newest(self) -> datetime | None:
-        """Return the time of the last row that is no cut; None: there is none."""
+        """Return the time of the last row that is not a cut; None if there is none."""
         return self.other_rows[-1]["at"] if self.other_rows else None
 
     @property
     def newest_time(self) -> datetime | None:
-        """Return the time of the last row of any kind, by its writer's clock; None: there is
+        """Return the time of the last row of any kind, by its writer's clock; None if there is
         none."""
         times = [row["at"] for row in (*self.other_rows[-1:], *self.newer)]
         if self.cuts.num_rows:
@@ -184,7 +183,7 @@ class ControlSnapshot:
         return int(self.cuts.num_rows) + len(self.newer)
 
     def last_cut(self) -> Row | None:
-        """Return the cut of the highest position, the latest one if several have it; None: there is
+        """Return the cut with the highest position, or the latest one of several; None if there is
         none."""
         rows = list(self.newer)
         if self.cuts.num_rows:

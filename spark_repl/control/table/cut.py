@@ -15,8 +15,8 @@ from .row_formats import format_of_cut, known_fields
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at a cut. ``path`` is relative to the target; ``position`` is the table's own,
-    packed."""
+    """A table at a cut. ``path`` is relative to the target; ``position`` is the table's own packed
+    position."""
 
     path: str
     version: int
@@ -25,15 +25,15 @@ class TableVersion:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> TableVersion:
-        """Return the table version that a cut's JSON has."""
+        """Return the table version from a cut's JSON."""
         return cls(fields["path"], fields["version"], fields["metadata_id"], fields["position"])
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why no cut shows a table until it is copied: the log doesn't contain what a statement made of
-    its rows. ``since``: the statement, by its GTID or else by the position of its end; for a reset
-    its time."""
+    """The reason why no cut shows a table until it is copied: the log doesn't determine its rows
+    after a statement. ``since``: the statement, by its GTID or else by the position of its end; for
+    a reset its time."""
 
     reason: str
     since: str
@@ -41,10 +41,10 @@ class Waiting:
 
 @dataclass(frozen=True)
 class InQuarantine:
-    """Why a table is not applied: one of its changes could not be. ``since``: that transaction, by
-    its GTID or position. ``transactions`` of them are kept, in ``bytes`` of the log. ``owners``:
-    the same counts for each owner, after its epoch; empty: no file has an owner's epoch in its
-    name."""
+    """The reason why a table is not applied: one of its changes could not be applied. ``since``:
+    that transaction, by its GTID or position. ``transactions``: how many are kept, in ``bytes`` of
+    the log. ``owners``: the same counts for each owner, by its epoch; empty if no file has an
+    owner's epoch in its name."""
 
     reason: str
     since: str
@@ -57,7 +57,7 @@ class InQuarantine:
 
     @property
     def by_owner(self) -> dict[int, tuple[int, int]]:
-        """Return (transactions, bytes) by the epoch of the owner that kept them; 0: no epoch is
+        """Return (transactions, bytes) by the epoch of the owner that kept them; epoch 0 if none is
         recorded."""
         owners = self.owners or ((0, self.transactions, self.bytes),)
         return {epoch: (transactions, size) for epoch, transactions, size in owners}
@@ -94,7 +94,7 @@ class Cut:
         return json.dumps(self._fields({"tables": tables}))
 
     def row_detail(self) -> str:
-        """Return the detail of its row: everything but the tables, which have rows of their own."""
+        """Return the detail of its row: everything except the tables, which have their own rows."""
         return json.dumps(self._fields({}))
 
     def _fields(self, tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Cut:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cut:
-        """Return the cut of ``to_detail``, in the ``detail`` of ``row``."""
+        """Return the cut that ``to_detail`` wrote, from the ``detail`` of ``row``."""
         detail = json.loads(row["detail"])
         tables = {name: TableVersion.of(fields) for name, fields in detail["tables"].items()}
         return cls.with_tables(row, detail, tables)
@@ -117,7 +117,7 @@ class Cut:
     def with_tables(
         cls, row: Mapping[str, Any], detail: Mapping[str, Any], tables: Mapping[str, TableVersion]
     ) -> Cut:
-        """Return the cut of a row that shows ``tables``. ``detail``: the row's, decoded."""
+        """Return the cut of a row, with ``tables``. ``detail``: the row's detail, decoded."""
         return cls(
             row["position"],
             row["gtid_executed"],
@@ -139,8 +139,8 @@ class Cut:
 
 
 def reader_tables(cut: Cut) -> Mapping[str, TableVersion]:
-    """Return the Delta table of each name, and its version. All shards of one Delta table have its
-    version. Raise TargetError if shards of one name are in two Delta tables."""
+    """Return the Delta table of each name, and its version. All shards of one Delta table have the
+    same version. Raise TargetError if shards with the same name are in two Delta tables."""
     tables: dict[str, TableVersion] = {}
     for name, version in cut.tables.items():
         if SHARD in version.path:

@@ -43,8 +43,8 @@ class LastTables:
     tables: Tables = field(default_factory=dict)
 
     def changes_of(self, tables: Tables) -> dict[str, TableVersion | None]:
-        """Return those of ``tables`` that are new or differ from these, and None for each of these
-        that ``tables`` lacks."""
+        """Return the entries of ``tables`` that are new or differ from the last tables, and None
+        for each last table that ``tables`` lacks."""
         before = self.tables
         changes: dict[str, TableVersion | None] = {
             name: table
@@ -59,7 +59,8 @@ def change_rows(
     epoch: int, at: datetime, position: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return the rows of a cut's ``changes``. ``epoch``, ``at`` and ``position`` are the cut's. The
-    row of a table that the cut no longer shows has the cut's position, others their table's."""
+    row of a table that the cut no longer shows has the cut's position; other rows have their
+    table's position."""
     common = {"kind": CUT_TABLE, "epoch": epoch, "at": at, "sequence": sequence}
     return [
         {**common, "gtid_executed": "", "table_name": name, "position": position}
@@ -93,7 +94,7 @@ class CutTables:
 
     def followed_by(self, rows: pa.Table, last: LastTables | None = None) -> CutTables:
         """Return these rows, and those of later cuts among the control table's ``rows``. ``last``:
-        the tables at the last of them."""
+        the tables at the last of these cuts."""
         return CutTables(self.read, (*self.newer, rows), last)
 
     @cached_property
@@ -115,7 +116,7 @@ class CutTables:
 
     @property
     def highest(self) -> int:
-        """Return the highest sequence number of a row; 0: there is none."""
+        """Return the highest sequence number of a row; 0 if there is no row."""
         return int(self._sequences[-1]) if self.rows.num_rows else 0
 
     def at(self, sequence: int) -> dict[str, TableVersion]:
@@ -185,9 +186,10 @@ def _spans(
 def needed_rows(rows: pa.Table, cuts: Collection[int]) -> pa.Table:
     """Return those ``rows``, of the kind ``cut_table``, that pruning to the ``cuts`` has to keep.
 
-    Keep a row if a cut is at the row, or between it and the next row of its table. Keep also the
+    Keep a row if a cut is at the row, or between it and the next row of its table. Also keep the
     last row of each table: the next cut is compared with it, even if the cut with the highest
-    number is pruned. Keep a row without a path only if its table's kept row before it has a path.
+    number is pruned. Keep a row without a path only if the previous kept row of its table has a
+    path.
     """
     order, names, needed = _spans(rows, cuts)
     if not len(order):
@@ -211,7 +213,7 @@ class CutDecoder:
         self._tables: Tables = {}
 
     def cut(self, row: Mapping[str, Any], detail: Mapping[str, Any]) -> Cut:
-        """Return the cut of a row. ``detail``: the row's, decoded."""
+        """Return the cut of a row. ``detail``: the row's detail, decoded."""
         sequence = row["sequence"]
         if 0 <= self._sequence <= sequence:
             tables = dict(self._tables)
@@ -232,7 +234,7 @@ def complete_rows(
     cuts: Iterable[tuple[Mapping[str, Any], str, Tables]], last: LastTables
 ) -> pa.Table:
     """Return the rows of ``cuts`` and of their tables, with the sequence numbers after ``last``.
-    ``cuts``: of each cut its row, with any columns, its new detail, and its tables."""
+    ``cuts``: for each cut its row, with any columns, its new detail, and its tables."""
     rows = list[Mapping[str, Any]]()
     for row, detail, tables in cuts:
         number = last.sequence + 1

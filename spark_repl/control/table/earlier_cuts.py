@@ -38,8 +38,8 @@ def has_earlier(rows: pa.Table) -> bool:
 
 
 def converted(rows: pa.Table, file: str) -> pa.Table:
-    """Return the control table's rows, with cuts of earlier versions in today's form. Raise
-    TargetError, which names ``file``, if a row is missing on which another one depends."""
+    """Return the control table's rows, with cuts of earlier versions in the current form. Raise
+    TargetError, which names ``file``, if a row on which another one depends is missing."""
     if not has_earlier(rows):
         return rows
     earlier = _are_earlier(rows)

@@ -31,7 +31,7 @@ _MARK = "spark_repl:row"
 @dataclass(frozen=True)
 class Fence:
     """The identity of one owner's commits. ``epoch``: 0 if the target is not claimed. ``claim``:
-    differs from the claim of any other process that has counted to the same epoch."""
+    distinguishes this owner from any other process that has reached the same epoch."""
 
     epoch: int = 0
     claim: str = ""
@@ -46,17 +46,17 @@ class Fence:
         return f"{self.claim}:{hashlib.sha256(content.encode()).hexdigest()}"
 
     def commit(self, mark: str, *, replaces: bool = False, columns: bool = False) -> RowsCommit:
-        """Return a commit of this owner's with its mark."""
+        """Return a commit by this owner, with its mark."""
         txn = {"appId": _APP, "version": self.epoch, "lastUpdated": int(time.time() * 1000)}
         return RowsCommit(txn, {_MARK: mark}, replaces, columns)
 
     def marks_after(
         self, path: str, version: int, upto: int, is_owner: Callable[[], bool]
     ) -> list[str] | None:
-        """Return the marks of this owner's commits in (version, upto]. Return None if it owns the
-        target no more: a commit of another owner is among them, or one is missing, since a
-        successor removes them, and ``is_owner`` confirms it. Raise OSError, and TargetError if a
-        commit is missing though this process is the owner."""
+        """Return the marks of this owner's commits in (version, upto]. Return None if it no longer
+        owns the target: a commit of another owner is among them, or a commit is missing, because a
+        successor removes them, and ``is_owner`` confirms this. Raise OSError, and TargetError if a
+        commit is missing although this process is the owner."""
         try:
             marks = marks_of(commits_after(path, version, upto))
         except TargetError:
@@ -67,7 +67,7 @@ class Fence:
 
 
 def marks_of(commits: Iterable[Collection[Action]]) -> list[str]:
-    """Return the marks of those commits that an owner has made."""
+    """Return the marks of those commits that an owner made."""
     owned = [c for c in commits if any(a.get("txn", {}).get("appId") == _APP for a in c)]
     infos = ([a["commitInfo"] for a in commit if "commitInfo" in a] for commit in owned)
     return [str(of_commit[0].get(_MARK)) if of_commit else "" for of_commit in infos]
@@ -77,7 +77,8 @@ _ELSEWHERE = "stop it first; if that host is gone for good, use --take-over"
 
 
 def check_free(path: str, owner: Owner | None, hint: str = _ELSEWHERE) -> None:
-    """Raise FencedError, naming the owner, if it is or may be alive. Its lease does not count."""
+    """Raise FencedError, with the owner's name, if the owner runs or may run. Its lease is not
+    considered."""
     check_not_moved(path, owner)
     if owner is not None and not owner.is_dead:
         raise FencedError(
@@ -124,8 +125,8 @@ def other_channel(path: str, recorded: str, channel: str) -> TakenFirstError:
 def beaten(
     error: FencedError, path: str, owner: tuple[int, Owner] | None, channel: str
 ) -> FencedError | TakenFirstError:
-    """Return the error after another process claimed first: the fence's own, or that the winner is
-    another channel, which may share the target."""
+    """Return the error for a process that lost a claim to another one: the fence's own error, or,
+    if the winner is another channel, that it may share the target."""
     recorded = owner[1].channel if owner else ""
     another = channel and recorded not in ("", channel)
     return other_channel(path, recorded, channel) if another else error

@@ -31,7 +31,7 @@ MOST = 1000
 @dataclass(frozen=True)
 class Forgotten:
     """The highest numbers of pruned paths: ``paths`` by the path without its number; ``below`` for
-    all others."""
+    all other paths."""
 
     paths: Mapping[str, int] = field(default_factory=dict)
     below: int = 0
@@ -46,12 +46,12 @@ class Forgotten:
         return json.dumps({"paths": self.paths, **({"below": self.below} if self.below else {})})
 
     def highest(self, first: str) -> int:
-        """Return the highest number that may have been given to the path ``first``, which has no
-        number."""
+        """Return the highest number with which the path ``first``, which has no number, may have
+        been used."""
         return max(self.paths.get(first, 0), self.below)
 
     def with_paths(self, gone: Iterable[str]) -> Forgotten:
-        """Return these numbers with the numbers of the pruned paths ``gone``."""
+        """Return these numbers, raised by the numbers of the pruned paths ``gone``."""
         highest = dict(self.paths)
         for first, number in map(_counted, _with_wholes(gone)):
             highest[first] = max(number, highest.get(first, 0))
@@ -67,8 +67,8 @@ class Forgotten:
 
 @dataclass
 class GivenPaths:
-    """A container of paths. ``recorded``: those of tables that have rows, and of the Delta tables
-    that hold them; ``beside``: returns the paths of other channels."""
+    """A container of paths that were used. ``recorded``: the paths of tables that have rows, and of
+    their Delta tables; ``beside``: returns the paths of other channels."""
 
     recorded: set[str] = field(default_factory=set)
     forgotten: Forgotten = field(default_factory=Forgotten)
@@ -81,13 +81,13 @@ class GivenPaths:
         used: Iterable[str],
         beside: Callable[[], GivenPaths] | None = None,
     ) -> GivenPaths:
-        """Return the paths that the control table records as given. ``used``: the paths of its
+        """Return the paths that the control table records as used. ``used``: the paths of its
         tables and copies."""
         return cls(_with_wholes(used), forgotten(snapshot), beside)
 
     @classmethod
     def union(cls, several: Iterable[GivenPaths]) -> GivenPaths:
-        """Return the paths that were given in any of several channels."""
+        """Return the paths that were used in any of several channels."""
         union, paths, below = cls(), dict[str, int](), 0
         for given in several:
             union.recorded |= given.recorded
@@ -105,8 +105,8 @@ class GivenPaths:
         return self.beside is not None and not is_shared(str(path)) and path in self.beside()
 
     def highest(self, first: str) -> int:
-        """Return the number up to which all paths of ``first``, which has no number, are given and
-        pruned; 0: none."""
+        """Return the number up to which all paths of ``first``, which has no number, were used and
+        pruned; 0 if there is none."""
         beside = self.beside().highest(first) if self.beside else 0
         return max(beside, self.forgotten.highest(first))
 
@@ -114,13 +114,13 @@ class GivenPaths:
         self.recorded |= _with_wholes([path])
 
     def add_all(self, other: GivenPaths) -> None:
-        """Adopt the paths of a newer reading of the control table."""
+        """Add the paths of a newer reading of the control table."""
         self.recorded |= other.recorded
         self.forgotten = other.forgotten
 
 
 def forgotten(snapshot: ControlSnapshot) -> Forgotten:
-    """Return the forgotten paths that the control table records."""
+    """Return the pruned paths that the control table records."""
     rows = snapshot.rows(KIND)
     return Forgotten.of_detail(rows[-1]["detail"]) if rows else Forgotten()
 

@@ -34,8 +34,9 @@ _BROKEN = re.compile("%[0-9A-F]?$")
 
 
 def encode(name: str) -> str:
-    """Return a database or table name as a folder: UTF-8, percent-encoded except letters, digits
-    and -_.$ A name that is too long for a folder keeps its beginning, and a digest after ~."""
+    """Return the folder name for a database or table name: UTF-8, percent-encoded except letters,
+    digits and -_.$ If the name is too long for a folder, keep its beginning and add a digest after
+    ~."""
     encoded = quote(name, safe=SAFE).replace("~", "%7E")
     if len(encoded) > _LONGEST:
         prefix = _BROKEN.sub("", encoded[:_PREFIX])
@@ -49,8 +50,8 @@ def encode(name: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Absolute paths, or URIs, of one channel of a target. Raise ConfigError for a target that
-    can't be one."""
+    """Absolute paths, or URIs, of one channel of a target. Raise ConfigError if the target's path
+    is not possible."""
 
     target: str
     state: str = ""
@@ -70,7 +71,7 @@ class Layout:
 
     @staticmethod
     def home_of(channel: str) -> str:
-        """Return the ``home`` of a channel that came when another one had the target."""
+        """Return the ``home`` of a channel that is not the target's first one."""
         return f"channels/{encode(channel)}"
 
     def _usual_state(self) -> str:
@@ -91,11 +92,13 @@ class Layout:
         return f"{encode(database)}/{encode(table)}"
 
     def fresh_path(self, database: str, table: str, used: Container[str] = ()) -> str:
-        """Return a path of the table where nothing exists: with @2, @3, ... if one was used."""
+        """Return a path for the table at which nothing exists: with @2, @3, ... if the name was
+        used before."""
         return self.free_path(self.path_of(database, table), used)
 
     def free_path(self, path: str, used: Container[str] = ()) -> str:
-        """Return the path, or one with a higher number after @, where nothing exists."""
+        """Return the path, or the same path with a higher number after @, at which nothing
+        exists."""
         first, number = numbered(path)
         if isinstance(used, GivenPaths) and (highest := used.highest(first)) >= number:
             number, path = highest + 1, f"{first}@{highest + 1}"
@@ -106,8 +109,8 @@ class Layout:
 
     @staticmethod
     def shard_path(whole: str, used: Container[str], *, shared: bool = False) -> str:
-        """Return a path, which was never given, of a shard in the Delta table at the path
-        ``whole``. ``shared``: several channels feed that table."""
+        """Return an unused path for a shard in the Delta table at the path ``whole``. ``shared``:
+        several channels feed that table."""
         given = used.highest(f"{whole}{SHARD}") if isinstance(used, GivenPaths) else 0
         paths = (
             shared_path(whole, number) if shared else f"{whole}{SHARD}{number}"
@@ -121,7 +124,7 @@ class Layout:
 
     @property
     def move_note(self) -> str:
-        """Return the file that exists while a target is being moved here."""
+        """Return the file that exists while a target is being moved to this place."""
         return os.path.join(self.target, "_repl", "move.json")
 
     @property
@@ -149,14 +152,13 @@ class Layout:
 
     @property
     def quarantine(self) -> str:
-        """Return the folder of the transactions whose changes of some tables are kept and not
-        applied."""
+        """Return the folder of transactions whose changes are kept for tables in quarantine."""
         return self._own("quarantine")
 
     @property
     def xa_here(self) -> str:
-        """Return the folder where workers read them: ``xa``, or a local copy if that is on an
-        object store."""
+        """Return the folder where workers read the bytes of XA branches: ``xa``, or a local copy if
+        that is on an object store."""
         return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa
 
     @property
@@ -169,7 +171,7 @@ class Layout:
 
     @property
     def verify(self) -> str:
-        """Return the folder of what ``verify`` has read, and of its last result."""
+        """Return the folder of the digests that ``verify`` has computed, and of its last result."""
         return os.path.join(self.state, "verify")
 
     @property
@@ -191,27 +193,29 @@ class Layout:
         return [*lease, self.state, self.requests, checkpoint, *below]
 
     def vacuumed(self, path: str) -> str:
-        """Return a file whose time is the time of the table's last VACUUM."""
+        """Return a file whose modification time is that of the table's last VACUUM."""
         return os.path.join(self.state, "vacuumed", path)
 
     def forgotten(self, path: str) -> str:
-        """Return a file whose time is the time at which indexes of removed data files were last
+        """Return a file whose modification time is when indexes of removed data files were last
         removed."""
         return os.path.join(self.state, "forgotten", path)
 
     @property
     def durable(self) -> str:
-        """Return the folder of notes, by the table's path: up to which version it has been
-        synced."""
+        """Return the folder of notes, by the table's path, that record up to which version a table
+        has been synced."""
         return os.path.join(self.state, "durable")
 
     def replaced(self, path: str) -> str:
-        """Return a file whose time is when the applier first saw that no row names the table."""
+        """Return a file whose modification time is when the applier first saw that no row names the
+        table."""
         return os.path.join(self.state, "replaced", path)
 
     def keys(self, path: str, key: Sequence[str] = ()) -> str:
-        """Return the folder of the key index of one table, by the names that the key's columns have
-        in the data files; without them, the folder of all its indexes."""
+        """Return the folder of the key index of one table. It depends on the names that the key's
+        columns have in the data files; without these names, return the folder of all the table's
+        indexes."""
         folder = os.path.join(self.state, "keys", path)
         if not key:
             return folder

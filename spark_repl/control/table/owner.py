@@ -26,8 +26,9 @@ _open_claims: set[str] = set()
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that applies. ``started``: its start in clock ticks, since a pid may be reused.
-    ``claim``: the claim of its fence; a process may claim again what it could not give back."""
+    """The process that applies. ``started``: its start in clock ticks, because a pid may be reused.
+    ``claim``: the claim of its fence; if a process could not release the target, it may claim it
+    again."""
 
     host: str
     pid: int
@@ -62,8 +63,8 @@ class Owner:
         )  # fmt: skip
 
     def after_move(self) -> Owner:
-        """Return the owner to record where the target was. Earlier versions take it for a process
-        on another host, and refuse the target also."""
+        """Return the owner to record at the place from which a target was moved. Earlier versions
+        treat it as a process on another host, so they also refuse the target."""
         place = self.moving_to
         return replace(
             self, host=f"(moved to {place})", pid=0, started=0, claim="", lease_s=0, moving_to="",
@@ -72,8 +73,8 @@ class Owner:
 
     @property
     def is_here(self) -> bool:
-        """Return whether this process can look the owner's process up: both are on this host, in
-        one boot and one PID namespace. What the owner's row does not record counts as equal."""
+        """Return whether this process can check the owner's process: both are on this host, in one
+        boot and one PID namespace. Fields that the owner's row does not record count as equal."""
         return (
             self.host == socket.gethostname()
             and self.boot_id in ("", _boot_id())
@@ -82,7 +83,7 @@ class Owner:
 
     @property
     def has_lease_elsewhere(self) -> bool:
-        """Return whether only the owner's lease shows here that its process is gone."""
+        """Return whether this process can detect the owner's end only by its lease."""
         return self.lease_s > 0 and not self.is_here and not self.released
 
     @property
@@ -91,9 +92,9 @@ class Owner:
 
     @property
     def is_dead(self) -> bool:
-        """Return whether the owner has released the target, or is known to be dead. Only a process
-        that ``is_here`` can be checked. An owner of this very process is dead also if it has ended
-        and storage did not accept its release. The owner of a moved target is never dead."""
+        """Return whether the owner has released the target, or is known to be dead. Only an owner
+        that ``is_here`` can be checked. An owner within this process is also dead if it has ended
+        but its release could not be written. The owner of a moved target is never dead."""
         if self.released:
             return True
         if self.moved_to:
@@ -105,7 +106,7 @@ class Owner:
 
 @contextmanager
 def open_claim(claim: str) -> Iterator[None]:
-    """Keep the claim as one of this process, unless the body raises."""
+    """Register the claim as one of this process, unless the body raises."""
     _open_claims.add(claim)
     try:
         yield
@@ -116,7 +117,7 @@ def open_claim(claim: str) -> Iterator[None]:
 
 @contextmanager
 def give_back(claim: str) -> Iterator[None]:
-    """Drop the claim afterwards, whatever the control table says."""
+    """Unregister the claim at the end, regardless of the control table's content."""
     try:
         yield
     finally:
@@ -124,15 +125,16 @@ def give_back(claim: str) -> Iterator[None]:
 
 
 def who(owner: tuple[int, Owner] | None) -> str:
-    """Return the owner of ``(epoch, owner)`` as the end of a message; "" if there is none."""
+    """Return the text about the owner ``(epoch, owner)`` for the end of a message; "" if there is
+    none."""
     holder = owner[1] if owner else None
     return f": pid {holder.pid} on host {holder.host}, since {holder.since}" if holder else ""
 
 
 def succeed(folder: str, *, inherit: bool) -> None:
     """Create an owner's ``folder``, whose name is its epoch, and remove what earlier owners have
-    left in the same parent. ``inherit``: rename the last owner's folder, which no process uses any
-    more, to it."""
+    left in the same parent. ``inherit``: instead rename the last owner's folder, which no process
+    uses any more."""
     parent, epoch = os.path.split(folder)
     names = os.listdir(parent) if os.path.isdir(parent) else []
     former = sorted(int(name) for name in names if name.isdigit() and int(name) < int(epoch))

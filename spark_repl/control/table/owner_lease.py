@@ -54,7 +54,7 @@ def lease_path(control: str) -> str:
 
 
 class OwnerLease(NamedTuple):
-    """A lease as it was read. ``tag``: None if there is no object."""
+    """A lease as it was read. ``tag``: None if the object does not exist."""
 
     epoch: int = 0
     claim: str = ""
@@ -77,7 +77,7 @@ class OwnerLease(NamedTuple):
 
 class Renewals:
     """Renewals of this process's lease. ``owner``: this process, as its row with ``epoch`` in the
-    control table ``rows`` has it."""
+    control table ``rows`` records it."""
 
     def __init__(self, rows: ControlRows, epoch: int, owner: Owner) -> None:
         self._path, self._rows = lease_path(rows.path), rows
@@ -86,7 +86,7 @@ class Renewals:
 
     def renew(self) -> bool:
         """Replace the object. Return False if another process has taken the target over. Raise
-        OSError if it is unknown whether the object is replaced, and TargetError."""
+        OSError if it is unknown whether the object was replaced, and TargetError."""
         content = self._content()
         if self._tag is not None and self._put(content, self._tag):
             return True
@@ -181,7 +181,8 @@ class LeaseWatch:
         return max(0.0, self._lease_s - self.unchanged_s)
 
     def look(self) -> None:
-        """Read the object once. Raise OSError, TargetError: then no time counts."""
+        """Read the object once. Raise OSError, TargetError: the time since the last look then does
+        not count."""
         began = self._clock()
         lease = OwnerLease.read(self._path)
         self.renewed = self._seen is not None and lease != self._seen
@@ -198,7 +199,7 @@ class LeaseWatch:
 
 
 def look_every_s(lease_s: float) -> float:
-    """Return the seconds between two looks of a rival."""
+    """Return the seconds between two looks of a process that waits for the lease."""
     return min(lease_s / _RENEWALS / 2, _LOOK_MOST_S)
 
 
@@ -215,8 +216,8 @@ def watch_of(control: str, owner: Owner) -> LeaseWatch:
 
 
 def has_ended(control: str, owner: Owner) -> bool:
-    """Return whether the owner is known to be dead, or its lease on another host has expired. May
-    be called often: it looks at the lease only when it is time."""
+    """Return whether the owner is known to be dead, or its lease on another host has expired. It
+    may be called often, because it reads the lease only when the next look is due."""
     if not owner.has_lease_elsewhere:
         return owner.is_dead
     watch = watch_of(control, owner)
@@ -227,8 +228,8 @@ def has_ended(control: str, owner: Owner) -> bool:
 
 
 def check_unclaimed(control: str, owner: Owner | None) -> None:
-    """Raise FencedError, naming the owner, if the owner runs or may run. If it is on another host,
-    look once at its lease. Raise OSError, TargetError."""
+    """Raise FencedError, with the owner's name, if the owner runs or may run. If it is on another
+    host, read its lease once. Raise OSError, TargetError."""
     if owner is None or not owner.has_lease_elsewhere:
         check_free(control, owner)
         return
@@ -252,8 +253,8 @@ def wait_until_unclaimed(
     """Wait until an owner on another host releases the target, or until its lease expires. Call
     ``say`` with the state every few seconds.
 
-    Raise FencedError, naming the owner, as soon as it renews its lease. Raise it at once if the
-    owner has no lease, or runs on this host. Raise Stopped when ``stopping`` is set, OSError,
+    Raise FencedError, with the owner's name, as soon as it renews its lease. Raise it at once if
+    the owner has no lease, or runs on this host. Raise Stopped when ``stopping`` is set, OSError,
     TargetError.
     """
     stopping, looked = stopping or threading.Event(), set[str]()

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PendingRow:
-    """A row to write. ``detail``: its detail before the format's number is added; ``tables``: of a
-    cut."""
+    """A row to write. ``detail``: its detail before the format's number is added; ``tables``: the
+    tables of a cut."""
 
     row: dict[str, Any]
     detail: str
@@ -71,8 +71,8 @@ class RowTimes:
         self._cut = (last["position"], last["at"]) if last else None
 
     def of(self, kind: str, position: int, snapshot: Callable[[], ControlSnapshot]) -> datetime:
-        """Return the time for a row before it is written. ``snapshot`` returns the rows before it;
-        it is called only for a row that is no cut. Raise as ``snapshot`` does."""
+        """Return the time for a row that is about to be written. ``snapshot`` returns the rows
+        before it; it is called only for a row that is not a cut. Raise as ``snapshot`` does."""
         if kind != CUT:
             return _time_after(snapshot().newest)
         place, last = self._cut or (-1, None)

@@ -48,8 +48,8 @@ def format_of_cut(owners: Iterable[object], prepared: Iterable[Mapping[str, Any]
 
 
 def known_fields(of: type[DataclassInstance], detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of ``detail`` that a dataclass has. A later version may have added others
-    under the same number; they are ignored."""
+    """Return the fields of ``detail`` that a dataclass has. Fields that a later version added under
+    the same format number are ignored."""
     names = {field.name for field in fields(of)}
     return {name: value for name, value in detail.items() if name in names}
 
@@ -90,5 +90,6 @@ def with_all_columns(rows: pa.Table) -> pa.Table:
 
 
 def row_content(row: Mapping[str, Any], detail: str) -> str:
-    """Return what identifies a row's content: all but its time and the version that wrote it."""
+    """Return the identifying content of a row: everything except its time and the version that
+    wrote it."""
     return f"{row['kind']} {row['position']} {row['gtid_executed']} {detail}"

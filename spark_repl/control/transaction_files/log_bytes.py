@@ -35,7 +35,7 @@ def durable_file(
     path: str, root: str, keeping: str, opener: Callable[[str, int], int] | None = None
 ) -> Iterator[BinaryIO]:
     """Write a file at ``path``. After the block the file is complete and synced, and so are the
-    folders up to the one that names ``root``. The crash point ``keeping`` is reached before the
+    folders up to the one that contains ``root``. The crash point ``keeping`` is reached before the
     file has its name. ``opener``: as for ``open``. Raise OSError."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):

@@ -49,7 +49,7 @@ _NAME = re.compile(r"(\d{20})(?:-(\d+))?\.events")
 
 @dataclass(frozen=True)
 class KeptTransactions:
-    """The transactions of one file. ``sizes`` in bytes, ``at``: their places in the log's order
+    """The transactions of one file. ``sizes`` in bytes, ``at``: their positions in the log's order
     (packed), ``ends``: their ends in that order; ``commit_times`` in microseconds."""
 
     path: str
@@ -67,12 +67,12 @@ class KeptTransactions:
 
     @property
     def epoch(self) -> int:
-        """Return the epoch of the owner that kept the file; 0: the name has none."""
+        """Return the epoch of the owner that kept the file; 0 if the name has none."""
         match = _NAME.fullmatch(os.path.basename(self.path))
         return int(match[2] or 0) if match else 0
 
     def spans(self, path: str = "") -> Iterator[tuple[Span, int]]:
-        """Yield what a worker reads of the file, each with the index of its first transaction.
+        """Yield the spans of the file for workers, each with the index of its first transaction.
         ``path``: the file's path for workers."""
         edges = np.concatenate(([0], np.cumsum(self.sizes)))
         cuts = np.flatnonzero(np.diff(self.checksum.astype(np.int8))) + 1
@@ -85,9 +85,9 @@ class KeptTransactions:
 
 
 class QuarantineStore:
-    """The files of kept transactions. ``folder``: of all quarantines of a target; ``root``: the
-    target's. ``epoch``: of the owner, which keeps transactions and removes them with the
-    ``remover``."""
+    """The files of kept transactions. ``folder``: the folder of all quarantines of a target;
+    ``root``: the target's. ``epoch``: the epoch of the owner, which keeps transactions and removes
+    them with the ``remover``."""
 
     def __init__(
         self, folder: str, root: str, epoch: int = 0, remover: Remover | None = None
@@ -127,8 +127,8 @@ class QuarantineStore:
         return sorted(storage.names(os.path.join(self.folder, number)))
 
     def kept(self, number: str, owners: Mapping[int, tuple[int, int]]) -> list[KeptTransactions]:
-        """Return the kept transactions of a quarantine, in the log's order. For each owner, by its
-        epoch, these are its first ones, as many as its number of transactions. Raise OSError,
+        """Return the kept transactions of a quarantine, in the log's order. Of each owner, by its
+        epoch, return only the first ones, as many as the cut's mark counts. Raise OSError,
         TargetError and FormatError for a file that can't be read."""
         folder, missing = os.path.join(self.folder, number), {e: n for e, (n, _) in owners.items()}
         chosen = []
@@ -141,8 +141,8 @@ class QuarantineStore:
 
     def clean(self, number: str, position: int, settle: Callable[[], None]) -> None:
         """Remove, at start, the transactions that were kept after the newest cut, at a packed
-        position: the log has them again. Remove them when ``settle`` has made that cut durable.
-        Raise OSError, FencedError."""
+        position, because the log still has them. Remove them after ``settle`` has made that cut
+        durable. Raise OSError, FencedError."""
         matches = [(name, _NAME.fullmatch(name)) for name in self._names(number)]
         later = [name for name, match in matches if not match or int(match[1]) > position]
         self._remover.files((os.path.join(self.folder, number, name) for name in later), settle)
@@ -152,8 +152,8 @@ class QuarantineStore:
         return storage.names(self.folder)
 
     def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
-        """Remove the kept transactions of ended quarantines, when ``settle`` has made the record of
-        their end durable. Raise OSError."""
+        """Remove the kept transactions of ended quarantines, after ``settle`` has made the record
+        of their end durable. Raise OSError."""
         existing = set(self.numbers()) if ended else set()
         removable = [number for number in ended if number in existing]
         if removable:

@@ -37,7 +37,7 @@ _LATER = re.compile(r"\d+(?:-\d+)?\.events(\d+)")
 
 
 class XaStore:
-    """Keeps copies of spans of the relay log. Memory is bounded for any size of a branch."""
+    """Keeps copies of spans of the relay log. Its memory is bounded for branches of any size."""
 
     def __init__(
         self, folder: str, here: str = "", *, keep_all: bool = False, hidden: Hidden | None = None,
@@ -54,25 +54,25 @@ class XaStore:
         self._keep_all = keep_all  # whether the applier will go back to an earlier cut
 
     def keep_ended(self, keep: bool) -> None:
-        """Set whether the bytes of branches that have ended stay: the applier will go back to an
-        earlier cut, at which they have not."""
+        """Set whether the bytes of branches that have ended stay, because the applier will go back
+        to an earlier cut at which they are still prepared."""
         self._keep_all = keep
 
     def path(self, position: int) -> str:
-        """Return where this owner keeps the branch of an XA PREPARE; no other owner uses the
-        name."""
+        """Return the path at which this owner keeps the branch of an XA PREPARE; no other owner
+        uses this name."""
         owner = f"-{self._epoch}" if self._epoch else ""
         return os.path.join(self.here, f"{position:020d}{owner}.events")
 
     def kept(self, fields: Mapping[str, Any]) -> Branch:
-        """Return a branch of a cut, as JSON has it, in the file of the owner that kept it."""
+        """Return a branch of a cut's JSON, with the file of the owner that kept it."""
         name = fields.get("file", f"{fields['position']:020d}.events")
         return Branch.of_json(fields, os.path.join(self.here, name))
 
     def keep(self, branch: Branch) -> Branch:
-        """Copy a branch's bytes durably, and return the branch in its file. Raise OSError. Raise
+        """Copy a branch's bytes durably, and return the branch with its file. Raise OSError. Raise
         TargetError if the relay log ends before the branch does, or if its values must not be kept,
-        and DecodeError if these are unknown."""
+        and DecodeError if it is unknown whether they may be kept."""
         if self._hidden is not None:
             _check_plain(branch, self._hidden)
         path, root = self.path(branch.position), os.path.dirname(os.path.dirname(self.here))
@@ -102,7 +102,7 @@ class XaStore:
             os.replace(fresh, path)
 
     def check(self, branches: Iterable[Branch]) -> None:
-        """Raise TargetError if the bytes of a prepared branch are gone."""
+        """Raise TargetError if the bytes of a prepared branch are missing."""
         for branch in branches:
             if _size(branch.path) != branch.size:
                 self._fetch(branch.path)
@@ -116,8 +116,8 @@ class XaStore:
                 )
 
     def forget(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
-        """Remove the files of branches that have ended, when ``settle`` has made durable what shows
-        that. Raise OSError: then call it again."""
+        """Remove the files of branches that have ended, after ``settle`` has made the record of
+        their end durable. Raise OSError; the caller then has to call it again."""
         removable = [branch for branch in branches if branch.path.startswith(self.here)]
         if removable and not self._keep_all:
             settle()
@@ -126,8 +126,8 @@ class XaStore:
                 self._remover.files(self._both(branch.path))
 
     def clean(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
-        """Remove, at start, what no branch of the last cut needs, when ``settle`` has made that cut
-        durable: the log has later branches again. Raise OSError."""
+        """Remove, at start, files that no branch of the last cut needs, after ``settle`` has made
+        that cut durable: later branches are still in the log. Raise OSError."""
         wanted = {os.path.basename(branch.path) for branch in branches}
         unneeded = {*storage.names(self.folder), *storage.names(self.here)} - wanted
         for name in unneeded:

@@ -140,8 +140,8 @@ def fire(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int) -> boo
 def act(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int, row: Int) -> Int:
     """Apply the action of the current key to a child.
 
-    Return 1 if this change cascades in its turn, as the frame above ``top``; 0 if nothing changed;
-    -1 if the arrays are full.
+    Return 1 if this change itself cascades, as the frame above ``top``; 0 if nothing changed; -1 if
+    the arrays are full.
     """
     key, table, above = stack.key[top], rows.table[row], top + 1
     if not rows.alive[row] or not references(graph, key, rows.codes[row], stack.old[top]):

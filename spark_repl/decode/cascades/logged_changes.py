@@ -126,7 +126,7 @@ class _Read:
 
 
 def read_logged_changes(plan: CascadePlan, tasks: Sequence[StageTask]) -> LoggedChanges:
-    """Return the changes of the plan's tables in ``tasks``, which follow each other in the log.
+    """Return the changes of the plan's tables in ``tasks``, which are consecutive in the log.
 
     Raise DecodeError and LogError with file and position.
     """

@@ -31,8 +31,8 @@ _Bound = Callable[[str, str], str]
 
 
 def corrected(stats: str, columns: Columns) -> str | None:
-    """Return a data file's ``stats`` with bounds that hold for every reader, or None if they hold
-    already. The table has these columns."""
+    """Return a data file's ``stats`` with bounds that are correct for every reader, or None if they
+    already are. The table has these columns."""
     if not _SUSPECT.search(stats):
         return None
     kinds = {

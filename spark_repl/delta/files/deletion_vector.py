@@ -45,7 +45,7 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
 
 def joined(folder: str, add: Action, rows: BitMap) -> BitMap:
     """Return the deleted rows of the file of ``add`` after ``rows`` are also deleted. Raise
-    TargetError if one of them was deleted already: its writer did not see this version."""
+    TargetError if one of them was already deleted: its writer did not see this version."""
     vector = add.get("deletionVector")
     dead = read(folder, vector) if vector else BitMap()
     if dead & rows:
@@ -65,7 +65,7 @@ def path_of(folder: str, descriptor: Descriptor) -> str | None:
 
 def inner_path_of(folder: str, descriptor: Descriptor) -> str | None:
     """Return the path, relative to the table's folder, of the file that contains a vector. Return
-    None if the file is outside of the folder, or if the descriptor itself contains the vector."""
+    None if the file is outside the folder, or if the descriptor itself contains the vector."""
     kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "p":
         return inner_path(folder, where)

@@ -69,8 +69,8 @@ def field_json(field: pa.Field) -> dict[str, Any]:
 
 
 def schema_json(schema: pa.Schema) -> str:
-    """Return the schemaString of a new table. NOT NULL is the source's, except for dates: a zero
-    date may become NULL (zero_dates = "null")."""
+    """Return the schemaString of a new table. Columns are NOT NULL as on the source, except dates,
+    because a zero date may become NULL (zero_dates = "null")."""
     fields = [field_json(f.with_nullable(f.nullable or is_moment(f.type))) for f in schema]
     return json.dumps({"type": "struct", "fields": fields})
 
@@ -111,17 +111,17 @@ class Columns:
         )
 
     def split(self, rows: pa.Table) -> Iterator[tuple[Values, pa.Table]]:
-        """Yield ``rows`` (columns in order) by partition, with the file's partitionValues. Raise
-        TargetError."""
+        """Yield ``rows`` (columns in order) by partition, with each partition's partitionValues.
+        Raise TargetError."""
         return split(rows, {self.physical[number]: number for number in self.divides})
 
     @property
     def divides(self) -> tuple[int, ...]:
-        """Return the numbers of the columns that the table is partitioned by."""
+        """Return the numbers of the columns by which the table is partitioned."""
         return tuple(map(self.names.index, self.partitions))
 
     def first(self, count: int) -> Columns:
-        """Return the first ``count`` columns, to read tables."""
+        """Return the first ``count`` columns, for reading tables."""
         ids, types = self.ids[:count], self.types[:count]
         wider = tuple((number, kind) for number, kind in self.wider if number < count)
         return Columns(self.names[:count], self.physical[:count], ids, types, wider=wider)
@@ -156,8 +156,8 @@ class Columns:
 
 
 def plain(kind: Any) -> Any:
-    """Return a Delta type without what column mapping adds to the fields of a struct, all
-    nullable."""
+    """Return a Delta type with all fields nullable, and without the metadata that column mapping
+    adds to fields of a struct."""
     if isinstance(kind, dict) and kind["type"] == "struct":
         fields = [
             {**f, "type": plain(f["type"]), "nullable": True, "metadata": {}}
@@ -230,8 +230,8 @@ def flat_parts(array: pa.Array) -> list[pa.Array]:
 
 
 def bits(array: pa.Array) -> pa.Array:
-    """Return floats as integers of the same bits, in which -0.0 is not 0.0; other arrays as they
-    are."""
+    """Return floats as integers with the same bits, so that -0.0 differs from 0.0; return other
+    arrays unchanged."""
     if not pa.types.is_floating(array.type):
         return array
     return array.view(pa.int32() if array.type == pa.float32() else pa.int64())
@@ -337,7 +337,7 @@ class _Decimal(NamedTuple):
 
 def common_type(first: Any, second: Any) -> str | None:
     """Return the narrowest type that holds all values of both, by Delta's names (or JSON); None if
-    there is none. A text type does not hold numbers: as text a number is not compared by its
+    there is none. A text type does not hold numbers, because numbers as text are not compared by
     value."""
     if not (isinstance(first, str) and isinstance(second, str)):
         return None
@@ -354,7 +354,7 @@ def common_type(first: Any, second: Any) -> str | None:
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """Return the Arrow type of a wider type: of a number, a date or a DATETIME."""
+    """Return the Arrow type of a wider Delta type: a number, a date or a DATETIME."""
     if kind in _PRIMITIVE:
         return _PRIMITIVE[kind]
     number = _decimal_of(kind)

@@ -35,7 +35,8 @@ def digests(columns: Sequence[pa.Array], key: Sequence[int]) -> Digests:
 
 
 def mix(number: Any) -> Any:
-    """Map uint64[n] to uint64[n], one to one, each bit depending on all others (splitmix64)."""
+    """Map uint64[n] to uint64[n], one to one, so that each bit depends on all others
+    (splitmix64)."""
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return number ^ (number >> np.uint64(31))

@@ -33,8 +33,8 @@ def gathered(rows: pa.Table) -> pa.Table:
 
 
 def joined(tables: list[pa.Table]) -> pa.Table:
-    """Return the rows of all tables, as ``gathered``. A column may have the large type in only some
-    of them."""
+    """Return the rows of all tables, like ``gathered``. A column may have the large type in only
+    some of them."""
     if any(table.schema != tables[0].schema for table in tables):
         tables = _alike(tables)
     return gathered(pa.concat_tables(tables))

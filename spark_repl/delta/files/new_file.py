@@ -34,7 +34,8 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 
 
 def date_ahead(path: str) -> None:
-    """Date a file ahead of VACUUM. Raise FileNotFoundError if it is gone."""
+    """Set a file's modification time into the future, so that VACUUM keeps it. Raise
+    FileNotFoundError if the file does not exist."""
     if is_remote(path):
         if not is_file(path):
             raise FileNotFoundError(path)

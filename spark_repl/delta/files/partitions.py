@@ -39,7 +39,7 @@ Values = dict[str, str | None]
 
 
 def check(definition: TableDefinition, columns: Sequence[str]) -> None:
-    """Raise SchemaError for columns that the table can't be partitioned by."""
+    """Raise SchemaError for columns by which the table can't be partitioned."""
     schema, name = definition.arrow_schema(), definition.name
     for column in columns:
         if column not in schema.names:
@@ -88,8 +88,8 @@ def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Ta
 
 
 def unplaced(rows: pa.Table, by: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """Return which of the rows [n] no partition can have: Spark would write NULL in place of a
-    text, in MERGE or in its next OPTIMIZE."""
+    """Return which of the rows [n] can't be in any partition, because Spark would write NULL in
+    place of a text, in MERGE or in its next OPTIMIZE."""
     refused = np.zeros(rows.num_rows, bool)
     for column in map(rows.column, by):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

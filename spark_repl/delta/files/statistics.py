@@ -38,8 +38,8 @@ def statistics(table: pa.Table) -> str:
 
 
 def row_count(folder: str, add: Mapping[str, Any]) -> int:
-    """Return the number of all rows of a data file of the table at ``folder``, also deleted ones.
-    If another writer left out statistics, read the file's footer. Raise OSError."""
+    """Return the number of all rows of a data file of the table at ``folder``, including deleted
+    ones. If another writer left out statistics, read the file's footer. Raise OSError."""
     stats = json.loads(add.get("stats") or "{}")
     if "numRecords" in stats:
         return int(stats["numRecords"])
@@ -48,8 +48,8 @@ def row_count(folder: str, add: Mapping[str, Any]) -> int:
 
 
 def loosened(folder: str, add: Mapping[str, Any]) -> str:
-    """Return the ``stats`` of a file some of whose rows are deleted now. Only the flag changes:
-    numbers keep their digits. Delta requires the number of rows beside a deletion vector."""
+    """Return the ``stats`` of a file in which some rows are now deleted. Only the flag changes;
+    numbers keep their digits. Delta requires the number of rows together with a deletion vector."""
     stats = add.get("stats") or "{}"
     if "numRecords" not in json.loads(stats):
         return as_json({"numRecords": row_count(folder, add), "tightBounds": False})
@@ -180,8 +180,9 @@ def _text_max(value: pa.Scalar) -> str | None:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as JSON text with every character as itself: delta-kernel (delta-rs, DuckDB,
-    Polars) decodes escaped surrogate pairs of planes 2, 4 ... 16 to other characters."""
+    """Return a value as JSON text in which no character is escaped unnecessarily: delta-kernel
+    (delta-rs, DuckDB, Polars) decodes escaped surrogate pairs of planes 2, 4 ... 16 to wrong
+    characters."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{as_json(k)}:{as_json(v)}" for k, v in value.items()) + "}"
     return str(value) if isinstance(value, Digits) else json.dumps(value, ensure_ascii=False)

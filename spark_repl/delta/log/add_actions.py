@@ -74,7 +74,7 @@ class AddActions(Mapping[str, Action]):
         return pa.concat_arrays([*parts, pa.array(list(self._changed), pa.string())])
 
     def vectors(self) -> dict[int, Action]:
-        """Return the deletion vectors of the files that have one, by place in ``paths``."""
+        """Return the deletion vectors of the files that have one, by index in ``paths``."""
         vectors, begin = dict[int, Action](), 0
         for rows in self._unchanged():
             column = _one_array(rows["deletionVector"])

@@ -34,13 +34,13 @@ NEVER = "1000000000"
 
 
 def write_if_due(snapshot: Snapshot) -> bool:
-    """Write a checkpoint of a version if the last one is ``EVERY`` commits old or older, with its
-    checksum if its commit has written none.
+    """Write a checkpoint of a version if the last one is at least ``EVERY`` commits old. Also write
+    the version's checksum if its commit has written none.
 
-    Nothing is synced here. The control table's row of a new table must be on the disk first, as
+    Nothing is synced here. The control table's row of a new table must already be on the disk, as
     ``durability_barrier`` ensures. The commits stay until ``log_cleanup`` has synced the checkpoint
-    and removes those that nothing promised needs. Raise OSError, and TargetError if the log does
-    not reach back.
+    and removes commits that no promise needs. Raise OSError, and TargetError if the log does not
+    reach back.
     """
     if is_remote(snapshot.folder) and snapshot.version % _REMOTE_EVERY:
         return False
@@ -61,10 +61,11 @@ def last(folder: str) -> int:
 
 def forget_lost(folder: str, remover: Remover) -> bool:
     """Remove ``useless`` checkpoints that a power failure damaged, and a hint that names a missing
-    or damaged checkpoint. Return False if there is nothing to remove, or this account may not.
+    or damaged checkpoint. Return False if there is nothing to remove, or this account may not
+    remove it.
 
-    delta-rs opens no such table. Without both it looks for another checkpoint, as Delta does, and
-    all commits since that one exist. Raise OSError or FencedError.
+    delta-rs does not open a table with such a checkpoint or hint. Without both it looks for another
+    checkpoint, as Delta does, and all commits since that one exist. Raise OSError or FencedError.
     """
     if is_remote(folder):
         return False
@@ -94,7 +95,8 @@ def forget_lost(folder: str, remover: Remover) -> bool:
 
 
 def is_damaged(path: str) -> bool:
-    """Return whether a local file is what a power failure leaves of a commit or a checkpoint."""
+    """Return whether a local file has the form in which a power failure leaves a commit or a
+    checkpoint."""
     return not is_whole(path)
 
 
@@ -119,8 +121,8 @@ def _hint_is_sound(folder: str) -> bool:
 def useless(commits: set[int], whole: Collection[int], damaged: Collection[int]) -> list[int]:
     """Return the versions of ``damaged`` checkpoints that may be removed.
 
-    Every commit since the last ``whole`` checkpoint before such a version exists. If one is
-    missing, the table without the checkpoint would be an older one, and nothing would show it.
+    Every commit since the last ``whole`` checkpoint before such a version exists. If one were
+    missing, readers without the checkpoint would silently see an older state of the table.
     """
     bases = {version: max((v for v in whole if v < version), default=-1) for version in damaged}
     return sorted(
@@ -129,17 +131,17 @@ def useless(commits: set[int], whole: Collection[int], damaged: Collection[int])
 
 
 def ends_with(folder: str, version: int) -> bool:
-    """Return whether a log of ours ends with a version: its commit exists, and no later one.
-    Commits are removed in their order, the newest one never. Raise OSError."""
+    """Return whether a log written by spark_repl ends with a version: its commit exists, and no
+    later one does. Commits are removed in their order, and the newest one never. Raise OSError."""
     return not is_file(commit_path(folder, version + 1)) and is_file(commit_path(folder, version))
 
 
 def is_newest(folder: str, version: int) -> bool:
     """Return whether a version that was read is still the newest one; False for -1.
 
-    Looks for two files at most, where opening the table lists and reads its log: 5 ms, more with
-    its length. Commits are removed only after a checkpoint, which is looked for last. Raise
-    OSError.
+    This checks at most two files, whereas opening the table lists and reads its log (5 ms, and more
+    if it is long). Commits are removed only after a checkpoint, so the checkpoint is checked last.
+    Raise OSError.
     """
     return (
         version >= 0 and not is_file(commit_path(folder, version + 1)) and last(folder) <= version

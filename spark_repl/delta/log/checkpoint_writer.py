@@ -62,8 +62,8 @@ _STATE = pa.schema(
 
 
 def write(folder: str, state: LogState) -> None:
-    """Write the checkpoint of a version, and the hint that names it unless the hint names a later
-    one.
+    """Write the checkpoint of a version, and the hint that names it, unless the hint already names
+    a later one.
 
     Raise OSError, and TargetError if the log does not reach back to the last checkpoint.
     """

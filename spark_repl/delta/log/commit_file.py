@@ -41,8 +41,8 @@ class Operation:
 
 
 def complete(state: LogState, actions: Sequence[Action], operation: Operation) -> list[Action]:
-    """Return the actions of the version after ``state``: ``commitInfo`` first, and what the table's
-    features require in each commit (row ids, an in-commit timestamp). Raise TargetError."""
+    """Return the actions of the version after ``state``: ``commitInfo`` first, followed by what the
+    table's features require in each commit (row ids, an in-commit timestamp). Raise TargetError."""
     now_ms = int(time.time() * 1000)
     after = state.after(actions)
     info: Action = {}
@@ -93,9 +93,9 @@ def publish(folder: str, version: int, actions: Sequence[Action]) -> None:
 def check_own(folder: str, version: int, own_id: str) -> bool:
     """Return whether a version exists in the log.
 
-    Raise TargetError if its commit does not have this ``txnId``: another writer has written over
-    it. Spark's Delta can, because it looks for a version first and renames its file afterwards.
-    Raise OSError.
+    Raise TargetError if its commit does not have this ``txnId``, because another writer has
+    overwritten it. Spark's Delta can do this, because it first checks whether a version exists and
+    renames its file afterwards. Raise OSError.
     """
     try:
         begin = read_range(commit_path(folder, version), 0, _BEGIN)

@@ -44,11 +44,11 @@ class _Upto:
 
 
 class Durable:
-    """Record of the synced versions of the tables below ``root``: by this process, or by an earlier
-    one that noted it below ``notes``. Safe from any thread.
+    """A record of the synced versions of the tables below ``root``: synced by this process, or by
+    an earlier one that wrote a note below ``notes``. Safe from any thread.
 
-    A failed sync fails for good: the system reports once that it has lost written data, and treats
-    the data as written from then on.
+    A failed sync fails permanently: the operating system reports only once that it has lost written
+    data, and then treats the data as written.
     """
 
     def __init__(self, root: str, notes: str = "") -> None:
@@ -73,8 +73,8 @@ class Durable:
         return max((version for version, _ in _commits(folder)), default=-1)
 
     def has_synced(self, folder: str) -> bool:
-        """Return whether some version of the table is known to be durable, as all on an object
-        store are."""
+        """Return whether some version of the table is known to be durable, which all versions on an
+        object store are."""
         return not _is_here(folder) or self._synced(folder) is not None
 
     def sync(self, folder: str, upto: int | None = None) -> None:

@@ -31,11 +31,10 @@ _YOUNG_S = 60
 def remove_empty_commits(
     folder: str, cut_version: int, remover: Remover | None = None
 ) -> list[int]:
-    """Remove the newest commits of a table, from the last one back, while they are files of 0
-    bytes; return their versions. ``cut_version``: the newest version that a cut names, -1 if none
-    does.
+    """Remove the newest commits of a table, starting with the last one, while they are files of 0
+    bytes; return their versions. ``cut_version``: the newest version that a cut names, or -1.
 
-    Raise TargetError for a commit that a cut or a checkpoint needs, and for one so young that a
+    Raise TargetError for a commit that a cut or a checkpoint needs, and for one so recent that a
     writer may still be writing it. Raise FencedError.
     """
     logged = os.path.join(folder, "_delta_log")

@@ -70,7 +70,7 @@ def to_rows(actions: Iterable[Action], schema: pa.Schema) -> pa.Table:
 
 
 def to_actions(rows: pa.Table) -> list[Action]:
-    """Return rows as a commit has them in JSON: without NULLs."""
+    """Return rows in the form of a commit's JSON: without NULLs."""
     return [_plain(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
 
 

@@ -25,8 +25,8 @@ def changes_rows(actions: Sequence[Action]) -> bool:
 
 
 def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: bool) -> bool:
-    """Return whether the commit changed rows. Raise TargetError if the applier must not go on with
-    its result. ``columns``: the table's columns before the commit."""
+    """Return whether the commit changed rows. Raise TargetError if the applier must not continue
+    after it. ``columns``: the table's columns before the commit."""
     info: Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     operation = info.get("operation", "?")
     new: Action | None = next((a["metaData"] for a in actions if "metaData" in a), None)
@@ -38,8 +38,8 @@ def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: 
 
 
 def same_rows(folder: str, version: int, other_versions: Iterable[int]) -> bool:
-    """Return whether a version has the files of one of the ``other_versions``, with the same rows
-    marked. Return False if the log does not reach back to them."""
+    """Return whether a version has the same files as one of the ``other_versions``, with the same
+    rows marked. Return False if the log does not reach back to them."""
     try:
         current = _marked(live_files(folder, version))
         return any(_marked(live_files(folder, other)) == current for other in other_versions)
@@ -52,9 +52,9 @@ def _marked(files: Mapping[str, Action]) -> dict[str, Any]:
 
 
 def way_out(folder: str, name: str, base: int | None, *, shared: bool = False) -> str:
-    """Return the hint for another writer's commit. ``base``: the version before it; None if a
-    commit of ours follows it, which a RESTORE would remove while its position stays. ``shared``:
-    the Delta table also has other tables of the source."""
+    """Return the hint for another writer's commit. ``base``: the version before it; None if it was
+    followed by our own commit, which a RESTORE would remove although its position stays.
+    ``shared``: the Delta table also has other tables of the source."""
     undo = (
         f"to undo it: RESTORE TABLE delta.{quoted(folder)} TO VERSION AS OF {base},"
         " and start again; "

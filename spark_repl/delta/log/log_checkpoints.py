@@ -91,11 +91,11 @@ class Checkpoint:
         return [os.path.join(folder, name) for name in files]
 
     def is_whole(self, hint: dict[str, Any]) -> bool:
-        """Return whether all files of the checkpoint exist, with the sidecars that a V2 manifest
-        names, and none of them is what a power failure leaves of a file. Raise OSError.
+        """Return whether the checkpoint is complete: all its files exist, with the sidecars that a
+        V2 manifest names, and none was damaged by a power failure. Raise OSError.
 
-        ``hint``: the content of ``_last_checkpoint``. An object that exists is whole. The sidecars
-        of a remote checkpoint with a classic name are not checked, since most have none.
+        ``hint``: the content of ``_last_checkpoint``. An object that exists is complete. The
+        sidecars of a remote checkpoint with a classic name are not checked, because most have none.
         """
         match = _NAME.fullmatch(os.path.basename(self.paths[0]))
         has_id, remote = bool(match and match["id"]), is_remote(self.paths[0])
@@ -111,8 +111,8 @@ class Checkpoint:
             return not has_id  # reading a classic checkpoint reports its other damage
 
     def has_sidecars(self) -> bool:
-        """Return whether all sidecars that a manifest names exist, and none is what a power failure
-        leaves of a file. Raise OSError, and TargetError for a damaged manifest."""
+        """Return whether all sidecars that a manifest names exist, and none was damaged by a power
+        failure. Raise OSError, and TargetError for a damaged manifest."""
         sidecars = self.sidecars() if len(self.paths) == 1 else []  # no part is a manifest
         if sidecars and is_remote(self.paths[0]):
             listed = names(os.path.dirname(sidecars[0]))
@@ -146,18 +146,18 @@ class Checkpoint:
 
 
 def newest(folder: str, upto: int | None = None) -> Checkpoint | None:
-    """Return the newest whole checkpoint of the table at ``folder``, of a version up to ``upto``.
-    Raise OSError."""
+    """Return the newest complete checkpoint of the table at ``folder``, of a version up to
+    ``upto``. Raise OSError."""
     return newest_and_names(folder, upto)[0]
 
 
 def newest_and_names(folder: str, upto: int | None = None) -> tuple[Checkpoint | None, list[str]]:
-    """Return the newest whole checkpoint of a version up to ``upto``, and the names of the log's
-    files; those of earlier versions may be incomplete.
+    """Return the newest complete checkpoint of a version up to ``upto``, and the names of the log's
+    files; the list may lack files of earlier versions.
 
-    ``_last_checkpoint`` is a hint. It may name an earlier checkpoint than the newest, since a
-    writer may have slept before it wrote the hint. So the log is listed from that version on; if no
-    checkpoint there is whole, the whole log is listed. Raise OSError.
+    ``_last_checkpoint`` is a hint. It may name a checkpoint earlier than the newest, because a
+    writer may have been suspended before it wrote the hint. So the log is listed from that version
+    on; if no checkpoint there is complete, the whole log is listed. Raise OSError.
     """
     log = os.path.join(folder, "_delta_log")
     hint = read_hint(folder)

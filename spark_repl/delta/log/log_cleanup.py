@@ -194,12 +194,12 @@ def remove_commits(
 ) -> int:
     """Remove old commits, checksums and checkpoints of a table's log; return the number of commits.
 
-    Commits written before ``before`` (seconds, as ``time.time``) are removed, except those that
-    younger versions need, those from ``begin`` on, and versions to ``keep``, which get checkpoints
-    of their own. They are removed after the remaining files are ``durable``. Versions before
-    ``protected`` are removed all together, or stay (``checkpointProtection``). Raise OSError,
-    TargetError for a log that does not reach back, and FencedError. The next clean-up removes what
-    an error leaves.
+    Commits written before ``before`` (seconds, as ``time.time``) are removed. Commits that younger
+    versions need, commits from ``begin`` on, and versions to ``keep`` stay; the latter get their
+    own checkpoints. Commits are removed after the remaining files are ``durable``. Versions before
+    ``protected`` are either all removed together, or all stay (``checkpointProtection``). Raise
+    OSError, TargetError for a log that does not reach back, and FencedError. If an error leaves
+    files, the next clean-up removes them.
     """
     log, remover = _Log(folder), remover or Remover()
     commits = log.versions[_COMMIT]

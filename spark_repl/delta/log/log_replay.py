@@ -41,8 +41,8 @@ def checkpoint_path(folder: str, version: int) -> str:
 
 
 def read_commit(folder: str, version: int) -> list[Action] | None:
-    """Return the actions of one commit; None if its file is gone (removed after a checkpoint).
-    Raise TargetError if it is damaged, and OSError."""
+    """Return the actions of one commit; None if its file does not exist (it was removed after a
+    checkpoint). Raise TargetError if it is damaged, and OSError."""
     try:
         content = read(commit_path(folder, version)).decode()
         return [json.loads(line) for line in content.split("\n") if line.strip()]
@@ -57,13 +57,13 @@ def read_commit(folder: str, version: int) -> list[Action] | None:
 
 
 def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
-    """Return the actions of each commit in (version, upto]. Raise TargetError if one is gone."""
+    """Return the actions of each commit in (version, upto]. Raise TargetError if one is missing."""
     return list(each_commit_after(folder, version, upto))
 
 
 def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Action]]:
     """Yield the actions of each commit in (version, upto], one at a time; on an object store a few
-    are read at once. Raise TargetError if one is gone."""
+    are read in parallel. Raise TargetError if one is missing."""
     numbers = range(version + 1, upto + 1)
     if len(numbers) < 2 or not is_remote(folder):
         yield from (_existing(folder, number, read_commit(folder, number)) for number in numbers)
@@ -87,8 +87,8 @@ def _existing(folder: str, number: int, actions: list[Action] | None) -> list[Ac
 
 
 def last_user_metadata(folder: str, version: int, app: str) -> str | None:
-    """Return userMetadata of the newest commit of ``app``; None if the log no longer has that
-    commit."""
+    """Return userMetadata of the newest commit of ``app``; None if that commit is no longer in the
+    log."""
     for number in range(version, -1, -1):
         actions = read_commit(folder, number)
         if actions is None:

@@ -86,7 +86,7 @@ class LogState:
 
     @property
     def last_row_id(self) -> int:
-        """Return the highest row id assigned so far; -1 if none was."""
+        """Return the highest row id assigned so far; -1 if none was assigned."""
         domain = self.domains.get(ROW_TRACKING)
         return int(json.loads(domain["configuration"])["rowIdHighWaterMark"]) if domain else -1
 
@@ -124,8 +124,8 @@ def _keep(domains: dict[str, Action], action: Action) -> None:
 
 @dataclass(frozen=True)
 class LogSegment:
-    """The part of a log that shows one version: the newest whole checkpoint up to it, and the
-    commits after that."""
+    """The part of a log that determines one version: the newest complete checkpoint up to it, and
+    the commits after that."""
 
     folder: str
     checkpoint: Checkpoint | None
@@ -163,7 +163,7 @@ def load(folder: str, version: int | None = None) -> LogState | None:
 
 
 def advance(folder: str, state: LogState, version: int) -> LogState:
-    """Return the state at a later ``version``. Raise TargetError if a commit is gone."""
+    """Return the state at a later ``version``. Raise TargetError if a commit is missing."""
     for actions in each_commit_after(folder, state.version, version):
         state = state.after(actions)
     return state

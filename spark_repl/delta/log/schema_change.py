@@ -24,7 +24,7 @@ _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 
 
 def has_mapping(configuration: Mapping[str, str]) -> bool:
-    """Return whether column mapping is on: data files name columns by their physical names."""
+    """Return whether column mapping is on, so that data files use the columns' physical names."""
     return configuration.get(_MODE, "none") != "none"
 
 
@@ -32,7 +32,7 @@ def altered(
     before: Snapshot, wanted: pa.Schema, previous: Sequence[int | None], partitions: Sequence[str]
 ) -> NewTable:
     """Return the table's metadata with the columns ``wanted``. ``previous`` [columns]: the number
-    of the earlier column whose data it has, None for a new column; ``partitions``: the present
+    of the earlier column whose data it has, None for a new column; ``partitions``: the current
     names of the partition columns."""
     fields = json.loads(before.schema_string)["fields"]
     configuration = dict(before.configuration)
@@ -54,8 +54,8 @@ def altered(
 def featured(
     configuration: dict[str, str], before: Snapshot, fields: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Request the features in ``configuration`` that the types of ``fields`` need and the table
-    lacks."""
+    """Add properties to ``configuration`` that request the features which the types of ``fields``
+    need and the table lacks."""
     features = {feature for field in fields for feature in _needs(field["type"])}
     for feature in sorted(features - before.features):
         configuration[f"delta.feature.{feature}"] = "supported"

@@ -46,7 +46,7 @@ def fenced(table: str, folder: str | None = None) -> FencedError:
 
 class TableLog:
     """Opens snapshots of tables and commits to them. ``folder`` is a table's path, ``app`` the
-    appId of a ``txn`` action. Each applier has one."""
+    appId of a ``txn`` action. Each applier has one TableLog."""
 
     def __init__(self) -> None:
         # By folder; each entry is used once.
@@ -67,10 +67,10 @@ class TableLog:
     def is_newest(snapshot: Snapshot) -> bool:
         """Return whether the snapshot's version is the newest one.
 
-        Looks for two files, since listing a log takes longer with each commit. Lists the log only
-        if the version's commit is gone: another engine's clean-up may remove the newest commit, and
-        leave its checkpoint. Raise OSError, and TargetError if the snapshot's commit was written
-        over.
+        This checks two files, because listing a log takes longer with each commit. The log is
+        listed only if the version's commit is missing: another engine's clean-up may remove the
+        newest commit, and leave its checkpoint. Raise OSError, and TargetError if the snapshot's
+        commit was overwritten.
         """
         folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
         if own_id:
@@ -88,8 +88,8 @@ class TableLog:
         return None if txn is None else int(txn["version"])
 
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
-        """Return the snapshot of ``version``, which follows ``previous``: a commit of ours or of
-        another writer."""
+        """Return the snapshot of ``version``, which follows ``previous``: our own commit or another
+        writer's."""
         landed = self._landed.pop(previous.folder, None)
         if not (landed and landed.version == version):
             landed = log_state.advance(previous.folder, previous.state, version)

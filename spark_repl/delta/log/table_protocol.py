@@ -70,8 +70,9 @@ def features_of(protocol: Mapping[str, Any]) -> frozenset[str]:
 
 
 def needed_by(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """Return the features that a table with this ``metaData`` action needs: because of its
-    properties, of the types of its columns, and by name (``delta.feature.X``)."""
+    """Return the features that a table with this ``metaData`` action needs because of its
+    properties or the types of its columns, and those that it requests by name
+    (``delta.feature.X``)."""
     properties: Mapping[str, str] = metadata["configuration"]
     needed = {name.removeprefix(SUPPORTED) for name in properties if name.startswith(SUPPORTED)}
     for name, features in _BY_PROPERTY.items():
@@ -107,7 +108,8 @@ def declaring(features: frozenset[str], before: Mapping[str, Any] | None = None)
 
 
 def stored(metadata: Mapping[str, Any]) -> Action:
-    """Return the ``metaData`` action as it is stored: without properties that request features."""
+    """Return the ``metaData`` action in its stored form: without properties that request
+    features."""
     properties = metadata["configuration"].items()
     stored_properties = {
         name: value for name, value in properties if not name.startswith(SUPPORTED)
@@ -154,7 +156,7 @@ _IN_USE = {
 
 
 def check(snapshot: Snapshot, *, table: str | None = None) -> None:
-    """Raise TargetError that names every feature the applier can't honour."""
+    """Raise TargetError that names every feature which the applier does not support."""
     wrong = sorted(set(_listed(snapshot)))
     if wrong:
         raise TargetError(
@@ -167,7 +169,8 @@ def check(snapshot: Snapshot, *, table: str | None = None) -> None:
 
 def check_file_paths(folder: str, paths: pa.Array, *, table: str | None = None) -> None:
     """Raise TargetError if one of the paths [files] in the log of the table at ``folder`` is
-    outside of the folder, as in a shallow clone: VACUUM of the other table removes the file."""
+    outside the folder, as in a shallow clone, because VACUUM of the other table could remove the
+    file."""
     candidates = paths.filter(pc.match_substring_regex(paths, _MAY_BE_OUTSIDE)).to_pylist()
     outside = next((path for path in candidates if inner_path(folder, path) is None), None)
     if outside is not None:

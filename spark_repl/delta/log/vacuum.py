@@ -35,11 +35,11 @@ _OTHER = r"%|\.\.|^\./|//|^/|^[A-Za-z][A-Za-z0-9+.-]+:/"
 
 def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] = ()) -> int:
     """Remove files of the table that no version needs which was retained at ``now_s`` (seconds
-    since 1970). Return their number, without Hadoop's checksums of them.
+    since 1970). Return the number of removed files, not counting Hadoop's checksums.
 
-    Files in ``spared`` (paths relative to the table) stay. ``spared`` must be read after ``now_s``:
-    then a file needed later is retained or spared. Raise OSError, FencedError, and TargetError for
-    a log that does not reach back or has an unknown feature.
+    Files in ``spared`` (paths relative to the table) stay. ``spared`` must be read after ``now_s``,
+    so that a file that is needed later is either retained or spared. Raise OSError, FencedError,
+    and TargetError for a log that does not reach back or has an unknown feature.
     """
     files = list(walk(folder))  # before the log is read: files that it names later are younger
     state = log_state.load(folder)

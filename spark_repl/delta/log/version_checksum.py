@@ -35,7 +35,8 @@ def belongs_to_each(folder: str, state: LogState) -> bool:
 
 
 def read_totals(folder: str, version: int) -> LiveTotals | None:
-    """Return the totals in a version's checksum; None if it has none, or not all."""
+    """Return the totals in a version's checksum; None if there is no checksum, or it lacks some of
+    them."""
     with suppress(OSError, TargetError, ValueError, KeyError):
         content = json.loads(read(checksum_path(folder, version)))
         deleted, vectors = content.get("numDeletedRecordsOpt"), content.get("numDeletionVectorsOpt")
@@ -48,8 +49,8 @@ def read_totals(folder: str, version: int) -> LiveTotals | None:
 
 
 def write(folder: str, state: LogState, txn_id: str | None) -> None:
-    """Write the checksum of a version of ours, if its totals are known. A failure is only logged:
-    the commit exists."""
+    """Write the checksum of a version that spark_repl committed, if its totals are known. A failure
+    is only logged, because the commit already exists."""
     totals = state.totals
     if totals is None:
         return

@@ -48,7 +48,7 @@ def opened(folder: str, version: int | None = None) -> Iterator[DeltaTable]:
 
 
 def read(folder: str, version: int | None = None, query: str = "select * from t") -> pa.Table:
-    """Return the rows that ``query`` (SQL over the table ``t``) finds in one version, or the
+    """Return the rows that ``query`` (SQL on the table ``t``) finds in one version, or the
     newest."""
     with opened(folder, version) as table:
         return pa.table(QueryBuilder().register("t", table).execute(query).read_all())

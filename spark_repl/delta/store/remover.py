@@ -33,15 +33,16 @@ class Remover:
     """Removes files below one target.
 
     ``check_owner`` raises FencedError unless this process owns the target. The default checks
-    nothing: for folders that no applier owns, and for a control table that cannot be opened.
+    nothing; it is for folders that no applier owns, and for a control table that cannot be opened.
     """
 
     def __init__(self, check_owner: Callable[[], object] = bool) -> None:
         self._check_owner = check_owner
 
     def files(self, paths: Iterable[str], settle: Callable[[], object] = bool) -> int:
-        """Remove the chosen files, after ``settle`` has made durable what remains. Return how many
-        were chosen. A file that is gone already is no error. Raise OSError or FencedError."""
+        """Remove the chosen files, after ``settle`` has made the remaining files durable. Return
+        how many were chosen. A file that no longer exists is not an error. Raise OSError or
+        FencedError."""
         chosen = list(paths)
         if chosen:
             settle()
@@ -51,9 +52,9 @@ class Remover:
         return len(chosen)
 
     def folder(self, path: str, settle: Callable[[], object]) -> None:
-        """Remove a folder with all its content, after ``settle`` has made durable what remains. An
-        object store removes its objects in batches, after one check. Raise OSError or
-        FencedError."""
+        """Remove a folder with all its content, after ``settle`` has made the remaining files
+        durable. On an object store, remove the objects in batches, after one check. Raise OSError
+        or FencedError."""
         settle()
         if is_remote(path):
             self.check()
@@ -74,11 +75,11 @@ class Remover:
         _remove_empty(path)
 
     def useless(self, path: str, is_useless: IsUseless) -> bool:
-        """Remove a local file of Delta's log if ``is_useless`` is true of it; return whether it is
-        gone.
+        """Remove a local file of Delta's log if ``is_useless`` returns True for it; return whether
+        it was removed.
 
-        ``is_useless`` is called at the file's own path, and again after the rename, on the file
-        that is then removed. Raise OSError or FencedError.
+        ``is_useless`` is called with the file's own path, and again, after the rename, with the
+        file that is then removed. Raise OSError or FencedError.
         """
         self.check()
         aside = os.path.join(os.path.dirname(path), ASIDE)
@@ -104,8 +105,8 @@ class Remover:
 
 
 def put_back(folder: str, is_useless: IsUseless) -> None:
-    """Finish what a process that was ended between two steps of ``Remover.useless`` has left of the
-    local ``folder``: link back a file with content, remove one without. Raise OSError."""
+    """Finish the work of a process that ended between two steps of ``Remover.useless`` in the local
+    ``folder``: link a file with content back, remove a file without. Raise OSError."""
     aside = os.path.join(folder, ASIDE)
     if is_remote(folder) or not os.path.isdir(aside):
         return

@@ -34,9 +34,9 @@ UNFINISHED = re.compile(r"\.[0-9a-f-]{36}|\..+\.tmp(\.crc)?")
 
 
 def data_file(folder: str, path: str) -> str:
-    """Return the path of a file that the log of the table at ``folder`` names by a URI: Spark
-    writes a percent sign in a partition's folder as %25. The URI is relative to the folder, or
-    absolute, as in a shallow clone."""
+    """Return the path of a file that the log of the table at ``folder`` names by a URI, in which
+    Spark writes a percent sign of a partition's folder as %25. The URI is relative to the folder,
+    or absolute, as in a shallow clone."""
     decoded = unquote(path)
     if is_absolute(path):
         return canonical(decoded.removeprefix("file:"))
@@ -50,7 +50,7 @@ def is_absolute(path: str) -> bool:
 
 def inner_path(folder: str, path: str) -> str | None:
     """Return the path, relative to a table's folder, of a file that the table's log names. Return
-    None if the file is outside of the folder."""
+    None if the file is outside the folder."""
     if not is_absolute(path):
         inner = os.path.normpath(unquote(path))
     else:
@@ -83,20 +83,21 @@ def open_input(path: str) -> BinaryIO:
 
 
 def open_output(path: str) -> BinaryIO:
-    """Open a new object, which exists after it is closed, and never if its context fails; or a
-    local file."""
+    """Open a new object, or a local file. The object exists only after it is closed, and never if
+    its context fails."""
     return store_of(path).open_output(path)
 
 
 def put(path: str, content: bytes) -> None:
-    """Write a whole file or object, and replace an existing one: a reader sees either the old or
+    """Write a complete file or object, and replace an existing one: a reader sees either the old or
     the new content. Raise OSError."""
     store_of(path).put(path, content)
 
 
 def put_if_absent(path: str, content: bytes) -> None:
-    """Write a whole file or object that does not exist yet. Raise FileExistsError if another
-    writer's exists. Raise OSError if writing fails: the file may exist, or may appear later."""
+    """Write a complete file or object that does not exist yet. Raise FileExistsError if another
+    writer has written it. Raise OSError if writing fails: the file may exist, or may appear later.
+    """
     store_of(path).put_if_absent(path, content)
 
 
@@ -106,8 +107,8 @@ def read_tagged(path: str) -> tuple[bytes, Tag]:
 
 
 def put_if_match(path: str, content: bytes, tag: Tag | None) -> Tag | None:
-    """Replace a small file that still has that tag; None: create it. Return the new tag, None if
-    the file has another one or is missing. Raise OSError if the outcome is unknown."""
+    """Replace a small file if it still has that tag; with None, create it. Return the new tag, or
+    None if the file has another tag or is missing. Raise OSError if the outcome is unknown."""
     return store_of(path).put_if_match(path, content, tag)
 
 
@@ -138,9 +139,9 @@ def is_file(path: str) -> bool:
 
 
 def is_whole(path: str) -> bool:
-    """Return whether a file exists, and is not what power failures leave of one. It must not be
-    empty; a Parquet file must have both its ends, and room for its footer. That takes two small
-    reads; an object that exists is whole."""
+    """Return whether a file exists and was not damaged by a power failure: it must not be empty,
+    and a Parquet file must have both its ends, and room for its footer. This takes two small reads.
+    An object that exists is complete."""
     if is_remote(path):
         return is_file(path)
     try:
@@ -168,7 +169,8 @@ def is_gone(error: BaseException, folder: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove a file. Raise FileNotFoundError if there is none; S3 does not report that."""
+    """Remove a file. Raise FileNotFoundError if it does not exist, except on S3, which does not
+    report this."""
     store_of(path).remove(path)
 
 
@@ -224,8 +226,8 @@ def options(folder: str) -> dict[str, str] | None:
 
 @contextmanager
 def named(path: str) -> Iterator[None]:
-    """Return a context that raises TargetError for an object store's refusal, from any client, and
-    an OSError with a number for credentials that have expired and can be renewed."""
+    """Return a context that converts errors of an object store's clients: a refusal to TargetError,
+    and expired credentials that can be renewed to an OSError with a number."""
     try:
         yield
     except OSError as error:
@@ -238,7 +240,7 @@ def named(path: str) -> Iterator[None]:
 
 def check_bucket(path: str) -> None:
     """Raise TargetError if the bucket of an object store does not exist, or refuses access. Only
-    what is below ``path`` is listed: a policy may refuse the rest."""
+    objects below ``path`` are listed, because a policy may refuse the rest."""
     if not is_remote(path):
         return
     try:
@@ -270,5 +272,6 @@ def check_conditions(folder: str) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return an error's text on one line, cut to 300 characters: delta-rs draws it as a tree."""
+    """Return an error's text on one line, truncated to 300 characters, because delta-rs prints
+    errors as a tree."""
     return " ".join(re.sub(r"\x1b\[\d+m|↳", "", text).split())[:300]
