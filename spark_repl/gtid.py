@@ -107,7 +107,7 @@ class GtidSet:
 
     def encode(self, *, tagged: bool | None = None) -> bytes:
         """Return the body of a PREVIOUS_GTIDS event. ``tagged``: whether it has the format with
-        tags; by default only if a GTID has a tag."""
+        tags, by default only if a GTID has a tag."""
         if tagged is None:
             tagged = any(tag for _, tag in self._intervals)
         n = len(self._intervals)

@@ -43,10 +43,10 @@ def print_progress(config: Config, text: str) -> None:
 
 
 class CopyProgress:
-    """Progress of the first copy: rows, rows a second, time left.
+    """Progress of the first copy: rows, rows a second, remaining time.
 
-    A bar on a terminal, if ``shown``; without one a line every 30 seconds in which rows were
-    committed.
+    On a terminal, if ``shown``, it is a bar. Otherwise a line is printed every 30 seconds if rows
+    were committed.
     """
 
     def __init__(
@@ -84,9 +84,10 @@ class CopyProgress:
 
 
 class Progress:
-    """Bar of the applier on standard error.
+    """The applier's progress bar on standard error.
 
-    It prints nothing unless ``shown``, nor if standard error is no terminal or the log is JSON.
+    It prints nothing unless ``shown``, and nothing if standard error is not a terminal or the log
+    is JSON.
     """
 
     def __init__(self, config: Config, *, shown: bool = True) -> None:

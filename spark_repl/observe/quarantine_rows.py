@@ -46,7 +46,7 @@ _COLUMNS = ("operation", "gtid", "position", "commit_time", "before", "after")
 def kept_rows(
     layout: Layout, control: Control, store: QuarantineStore, quarantine: Quarantine
 ) -> Iterator[dict[str, Any]]:
-    """Yield each retained change in the log's order, as ``read_changes`` does without the table.
+    """Yield each retained change in the log's order, like ``read_changes``, but without the table.
 
     A part that can't be decoded is an ``error`` with its GTID. Raise TargetError or OSError.
     """

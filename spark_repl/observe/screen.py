@@ -31,7 +31,7 @@ _TABLES = ("table", "path", "version", "last change (relay log)", "complete up t
 
 
 def plain(text: str) -> str:
-    """Return the text on one line, without characters that a terminal acts on."""
+    """Return the text on one line, without control characters for terminals."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -46,7 +46,8 @@ def screen(status: Status) -> str:
 
 
 def summary(status: Status) -> str:
-    """Return the first lines of a status: whether it runs, its lag, what is wrong, what it does."""
+    """Return the first lines of a status: whether the applier runs, its lag, problems, and its
+    activity."""
     return _text(_first(status))
 
 

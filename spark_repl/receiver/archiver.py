@@ -76,11 +76,11 @@ class _Archived:
 
 
 class Archiver:
-    """Copies a relay log into its archive: a context manager around the receiver's run.
+    """Copies a relay log into its archive; a context manager for the receiver's run.
 
     ``chunk_bytes``: size of the largest object. ``after_s``: seconds after which a smaller object
-    is written. ``target``: the target's URI or path. ``target_id``: the id of its control table;
-    "": it has none yet, or no other target can have this archive.
+    is written. ``target``: the target's URI or path. ``target_id``: the id of its control table; ""
+    if it has none yet, or if no other target can have this archive.
     """
 
     def __init__(
@@ -129,7 +129,8 @@ class Archiver:
 
     def has(self, log_id: str, position: RelayPosition) -> bool:
         """Return whether the archive has the log up to a position: in its own generation, or in the
-        one that was restored into it, which stays meanwhile. Safe from any thread."""
+        generation from which the log was restored, which is kept as long as it is needed. Safe from
+        any thread."""
         ends = list[RelayPosition]()
         if (archived := self.archived) is not None and archived.log_id == log_id:
             ends.append(archived.position)
@@ -139,7 +140,7 @@ class Archiver:
         return any(position <= end for end in ends)
 
     def is_fragmented(self, number: int) -> bool:
-        """Return whether a log file has so many chunks that the next one has to begin. Safe from
+        """Return whether a log file has so many chunks that a new log file has to begin. Safe from
         any thread."""
         record = self._records.get(number)
         return record is not None and record.chunks >= _CHUNKS_MAX
@@ -198,7 +199,7 @@ class Archiver:
 
     def turn(self) -> None:
         """Archive the chunks that are due, and remove purged files. Raise OSError and
-        SparkReplError if a chunk is not archived."""
+        SparkReplError if a chunk could not be archived."""
         end = read_end(self.folder)  # before the list: a new file counts next time
         files = read_list(self.folder)
         if end is None or files is None or files.log_id != end.log_id:

@@ -44,9 +44,9 @@ def identity(folder: Path) -> str:
 
 
 def create_identity(config: Config) -> None:
-    """Create in ``relay.path`` the UUID of the channel's receiver, unless the folder has one.
+    """Create the UUID of the channel's receiver in ``relay.path``, unless the folder has one.
 
-    Do nothing for a target on a disk: targets of several machines may have one path.
+    Do nothing for a target on a disk, because targets of several machines may have the same path.
     """
     folder, target = Path(config.relay.path), canonical(config.target.path)
     if not is_remote(target) or read_identity(folder):

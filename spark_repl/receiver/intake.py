@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Intake:
-    """One connection's stream: call ``write_events`` after each read. The attributes are figures
-    for the status.
+    """The stream of one connection: call ``write_events`` after each read. The attributes are
+    figures for the status.
 
-    ``by_file``: the receiver asked by file and position, so a file of the same name must be the
-    same file.
+    ``by_file``: the receiver requested the log by file and position, so a file with the same name
+    must be the same file.
     """
 
     def __init__(

@@ -68,8 +68,8 @@ def file_head(
 
 
 def source_head(source: bytes, name: str, position: int, *, checksum: bool) -> bytes:
-    """Return the events that declare which file of the source follows. ``checksum``: the events
-    before them have one."""
+    """Return the events that declare which of the source's files follows. ``checksum``: whether the
+    events before them have one."""
     server_id = int.from_bytes(source[5:9], "little")
     body = struct.pack("<Q", position) + name.encode("utf-8", "surrogateescape")
     rotate = make_event(
@@ -89,10 +89,11 @@ def own_rotate(following: str, server_id: int, offset: int, *, checksum: bool) -
 
 
 def normal(source: bytes) -> bytes:
-    """Return a source's FORMAT_DESCRIPTION as the source sends it from the middle of a file.
+    """Return a source's FORMAT_DESCRIPTION in the form in which the source sends it from the middle
+    of a file.
 
-    A file's event is then equal whether a dump began at the file's start or not: created and
-    end_log_pos are 0, it is marked artificial, and not in use.
+    The event of a file is then the same whether or not a dump began at the file's start: created
+    and end_log_pos are 0, and it is marked artificial and not in use.
     """
     event = bytearray(source)
     event[_END_LOG_POS_AT : _END_LOG_POS_AT + 4] = bytes(4)
@@ -113,8 +114,8 @@ def _has_checksum_byte(source: bytes) -> bool:
 
 
 def with_log_id(head: bytes, log_id: str) -> bytes:
-    """Return the beginning of a file of a relay log, from its first byte to at least the end of its
-    first event, as another log's. The length stays."""
+    """Return the beginning of a relay log's file (from its first byte to at least the end of its
+    first event) with another log's id. The length does not change."""
     begin = len(MAGIC)
     length = int.from_bytes(head[begin + 9 : begin + 13], "little")
     event = head[begin : begin + length - CRC_LENGTH]

@@ -224,7 +224,8 @@ BAD_SEQUENCE, BAD_PACKET, BAD_CHECKSUM, BAD_GRAMMAR = 4, 5, 6, 7
 
 @jit
 def is_streamed(kind: int) -> bool:
-    """Return whether the grammar does not read the event's body: it passes through in pieces."""
+    """Return whether the event's body is passed through in pieces, because the grammar does not
+    need to read it."""
     return (
         kind == EventType.TABLE_MAP
         or kind == EventType.ROWS_QUERY

@@ -38,7 +38,8 @@ def deciding(folder: Path) -> Iterator[None]:
     """Hold the lock under which a process decides how far to purge, or from which position on it
     needs the log.
 
-    Neither may rely on a state that the other is changing. Recorded files are never purged.
+    Neither decision may rely on a state that the other process is changing. Recorded files are
+    never purged.
     """
     if read_end(folder) is None:
         yield
@@ -48,12 +49,12 @@ def deciding(folder: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Remove the whole log if it can't continue: the receiver begins a new one.
+    """Remove the whole log if it can't continue, so that the receiver begins a new one.
 
-    The list of files is removed first, and the published end last, which marks the files as a
-    receiver's. After a crash in between, no reader therefore treats the rest as a log, or as
-    recorded files. Raise LogError, before anything is removed, if a receiver writes the log or a
-    reader holds it: it may be another target's.
+    The list of files is removed first, and the published end, which marks the files as a
+    receiver's, last. So after a crash in between, readers treat the remaining files neither as a
+    log nor as recorded files. Raise LogError, before anything is removed, if a receiver writes the
+    log or a reader uses it: it may be another target's.
     """
     with writing(folder), locked(folder):
         names = [file_name(number) for number in sorted(numbers_in(folder))]
@@ -71,8 +72,8 @@ def clear(folder: Path) -> None:
 
 
 def purge(folder: Path, keep_from: int) -> Purged:
-    """Remove the files below number ``keep_from``, except the file that is being written, a file
-    that a reader holds, and all later ones.
+    """Remove the files below number ``keep_from``, except the file that is being written, and
+    except a file that a reader uses and all later ones.
 
     Raise ConfigError if no receiver wrote the log: recorded files are not purged.
     """

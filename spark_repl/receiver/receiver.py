@@ -103,7 +103,7 @@ class Receiver:
         self._stop.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait, and return whether the receiver is stopped meanwhile."""
+        """Wait, and return whether the receiver was stopped meanwhile."""
         return self._stop.wait(seconds) or self.stopping
 
     @property
@@ -113,8 +113,8 @@ class Receiver:
     def run(self) -> None:
         """Receive until stopped.
 
-        Raise SourceError if the source refuses or stays away, SecretError if the account's
-        password can't be read, LogError for the relay log.
+        Raise SourceError if the source refuses or can't be reached any more, SecretError if the
+        account's password can't be read, LogError for the relay log.
         """
         with self.writer, self._archiver or nullcontext() as self.report.archiver:
             self.uuid = identity(self.folder)

@@ -87,11 +87,11 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def recover(folder: Path, *, restoring: bool = False) -> Recovered | None:
-    """Repair the folder; return None if it has no log yet. Remove a log that is not restored
+    """Repair the folder; return None if it has no log yet. Remove a log that was not restored
     completely, unless the caller is ``restoring`` it.
 
-    The caller holds the writer's lock. An applier may be purging at the same time: one waits for
-    the other. Raise LogError for damage before the published end, which cutting would hide.
+    The caller holds the writer's lock. If an applier purges at the same time, one waits for the
+    other. Raise LogError for damage before the published end, which truncating the file would hide.
     """
     with locked(folder):
         remove_dead_parts(folder)
@@ -117,7 +117,8 @@ def recover(folder: Path, *, restoring: bool = False) -> Recovered | None:
 
 def remove_log(folder: Path) -> None:
     """Remove all files of the log, with their list and their records, and then the mark of an
-    unfinished restoration. Readers wait as for a new log: the record of its end is empty."""
+    unfinished restoration. The record of the log's end becomes empty, so readers wait as for a new
+    log."""
     (folder / LIST).unlink(missing_ok=True)
     with open(folder / END, "wb", opener=private_opener):
         pass
@@ -130,8 +131,8 @@ def remove_log(folder: Path) -> None:
 
 
 def known_end(folder: Path) -> End | None:
-    """Return the published end; None if there is none, or a torn record: only the files count
-    then."""
+    """Return the published end; None if there is none, or if the record is damaged: only the files
+    count then."""
     try:
         return read_end(folder)
     except LogError:
@@ -159,7 +160,7 @@ def _list(folder: Path, end: End | None) -> FileList | None:
 
 
 def numbers_in(folder: Path) -> list[int]:
-    """Return the numbers of all files with names of our log, listed or not."""
+    """Return the numbers of all files that have names of spark_repl's log, listed or not."""
     numbers = []
     for path in folder.glob(f"{STEM}.[0-9]*"):
         if path.suffix[1:].isdigit():

@@ -57,7 +57,7 @@ class Report:
         self.error = _error_columns(error, type(error).__name__, datetime.now(UTC).timestamp())
 
     def write(self, state: str, writer: RelayWriter, doing: str = "") -> None:
-        """Write the report if possible: a failure must not stop the log.
+        """Write the report if possible: a failure must not stop the receiver.
 
         ``state``: ON, CONNECTING or OFF, as in SERVICE_STATE.
         """
@@ -108,8 +108,8 @@ def _error_columns(error: SparkReplError, kind: str, at: float) -> dict[str, Any
 
 
 def read_report(folder: str | Path) -> dict[str, Any] | None:
-    """Return the receiver's last report; None if no receiver ever ran, or for a report of a later
-    version. A dead process is OFF."""
+    """Return the receiver's last report. Return None if no receiver ever ran, or for a report of a
+    later version. If the process is dead, its state is OFF."""
     path = Path(folder) / NAME
     try:
         text = formats.unstamp(path.read_text("utf-8"), _FORMAT, "the receiver's report", path)
@@ -123,7 +123,7 @@ def read_report(folder: str | Path) -> dict[str, Any] | None:
 
 
 def has_received(folder: str | Path, gtids: GtidSet) -> bool:
-    """Return whether the relay log in ``folder`` has these transactions, published. Raise LogError
+    """Return whether the relay log in ``folder`` has published these transactions. Raise LogError
     if the record of its end is damaged."""
     report = read_report(folder)
     if report is None:

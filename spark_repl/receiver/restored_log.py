@@ -67,7 +67,7 @@ Place = tuple[str, int]
 
 
 class RestoredPart(NamedTuple):
-    """What was restored into a log."""
+    """The part of a log that was restored from an archive."""
 
     end: tuple[int, int] | None = None
     """file number and size up to which the log was restored; None: it was begun at the source"""
@@ -76,7 +76,7 @@ class RestoredPart(NamedTuple):
 
 
 def restored_part(folder: Path, log_id: str) -> RestoredPart:
-    """Return what was restored into the log in ``folder``."""
+    """Return the part of the log in ``folder`` that was restored."""
     try:
         note = json.loads((folder / _NOTE).read_text("utf-8"))
         if note["log_id"] == log_id:
@@ -88,15 +88,15 @@ def restored_part(folder: Path, log_id: str) -> RestoredPart:
 
 @dataclass(frozen=True)
 class Needed:
-    """Decides what the target needs of a log. ``executed``: the target's transactions. If it is
-    None, GTIDs do not count, and the target has the source's log up to ``place``."""
+    """Decides which part of a log the target needs. ``executed``: the target's transactions. If it
+    is None, GTIDs do not count, and the target has the source's log up to ``place``."""
 
     executed: GtidSet | None
     place: Place | None = None
 
     def first_file(self, log: ArchivedLog) -> int | None:
-        """Return the number of the last file that begins at or before the target's place; None if
-        there is none."""
+        """Return the number of the last file that begins at or before the target's source position;
+        None if there is none."""
         if (executed := self.executed) is not None:
             after = bisect.bisect_left(  # each file's set contains the one before
                 log.files, True,
@@ -110,7 +110,7 @@ class Needed:
         return None
 
     def any_of(self, log: Recovered) -> bool:
-        """Return whether the target lacks anything of the log."""
+        """Return whether the target lacks any transaction of the log."""
         if self.executed is not None:
             return not log.received.issubset(self.executed)
         end = (log.source_file, log.source_position)
@@ -127,9 +127,9 @@ def restore(
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Restore the archived log that ``target`` still needs, if the folder has no usable log. Return
-    whether the folder has a restored log now.
+    whether the folder now has a restored log.
 
-    Raise Stopped if ``is_stopping`` returns True meanwhile: the next call continues. Raise
+    Raise Stopped if ``is_stopping`` returns True meanwhile; the next call continues. Raise
     ArchiveUnreadableError and TargetError for the archive, LogError and OSError for the folder.
     """
     make_private_folder(folder)
@@ -177,7 +177,7 @@ class _Restoration:
 
     def run(self) -> bool:
         """Return whether the folder has the restored log. Raise LogError and FileNotFoundError if
-        the archived log is not sound, otherwise as ``restore``."""
+        the archived log is damaged or incomplete, otherwise as ``restore``."""
         first = self.needed.first_file(self.log)
         if first is None:
             logger.warning(
@@ -285,9 +285,9 @@ class _Restoration:
 
 
 def is_needed(log: ArchivedLog, needed: Needed) -> bool:
-    """Return whether the target lacks anything of an archived log, or may lack it because the log's
-    end is damaged. Raise LogError and FileNotFoundError if the log is not sound, OSError, and as
-    ``reading_archive``."""
+    """Return whether the target lacks any transaction of an archived log, or may lack one because
+    the log's end is damaged. Raise LogError and FileNotFoundError if the log is damaged or
+    incomplete, OSError, and as ``reading_archive``."""
     file = log.files[-1]
     if needed.first_file(log) != file.number:
         return True

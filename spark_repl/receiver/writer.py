@@ -57,7 +57,7 @@ class Limits:
 
 
 class RelayWriter:
-    """A context manager that holds the folder's lock.
+    """The writer of the relay log: a context manager that holds the folder's lock.
 
     ``log_id`` is "" until the first file was begun, which needs the source's FORMAT_DESCRIPTION.
     ``on_published`` is called with each end that is published, in any thread.
@@ -141,7 +141,7 @@ class RelayWriter:
         return self._received
 
     def renew(self, start: GtidSet) -> None:
-        """Give up the present log: the next events begin a new one, after ``start``."""
+        """Give up the current log: the next events begin a new one, after ``start``."""
         if self._fd >= 0:
             self._finish_sync()
             os.close(self._fd)
@@ -172,17 +172,17 @@ class RelayWriter:
 
     @property
     def source_place(self) -> str:
-        """Return where the source's log continues, as FILE:POSITION; empty: at its beginning."""
+        """Return where the source's log continues, as FILE:POSITION, or "" for its beginning."""
         return f"{self.source_file}:{self.source_position}" if self.source_file else ""
 
     def is_another_file(self, event: bytes) -> bool:
-        """Return whether a FORMAT_DESCRIPTION of the source belongs to another file than the one of
-        the same name that was received before."""
+        """Return whether a FORMAT_DESCRIPTION of the source belongs to a different file than the
+        one of the same name that was received before."""
         same = bool(self._described) and self._described == self.source_file
         return same and normal(event) != self._source
 
     def append(self, batch: EventRun) -> None:
-        """Write events unchanged. What ends a file is written after a whole transaction only."""
+        """Write events unchanged. End a file, if necessary, only after a complete transaction."""
         data, ends, begin = batch.data, batch.ends, 0
         while len(ends):
             room = self.limits.file_bytes - self.size
@@ -215,21 +215,21 @@ class RelayWriter:
         self.source_position = position
 
     def drop_open(self) -> None:
-        """Remove a transaction whose end never came; it will be fetched again."""
+        """Remove a transaction whose end did not arrive; it will be fetched again."""
         if self._fd >= 0:
             os.ftruncate(self._fd, self.whole)
             self.size = self.whole
 
     def sync(self) -> None:
-        """Write all whole transactions to disk, then publish their end."""
+        """Write all complete transactions to disk, then publish their end."""
         if self._fd < 0:
             return
         self._finish_sync()
         self._sync_and_publish(self._fd, self._whole_end)
 
     def sync_beside(self) -> None:
-        """Start ``sync`` in a thread, unless one is running. Writing goes on meanwhile, so that the
-        network does not wait for the disk."""
+        """Start ``sync`` in a thread, unless one is running. Writing continues meanwhile, so that
+        the network does not wait for the disk."""
         if self._fd < 0 or (self._syncing and not self._syncing.done()):
             return
         self._finish_sync()
@@ -248,7 +248,7 @@ class RelayWriter:
             syncing.result()
 
     def rotate(self) -> None:
-        """End the file and begin the next; only after a whole transaction."""
+        """End the file and begin the next. Call it only after a complete transaction."""
         assert self.size == self.whole
         self.ends_file = False
         if self.number == MAX_FILE_NO:
@@ -290,9 +290,9 @@ class RelayWriter:
     def is_full(self) -> bool:
         """Return whether the space limit is reached and purging older files could help.
 
-        An applier that has everything is at the end of the last whole transaction, so that
-        transaction's file stays. A transaction that is larger than the limit is therefore received
-        nevertheless, and those after it.
+        An applier that has caught up is at the end of the last complete transaction, so that
+        transaction's file stays. Therefore a transaction that is larger than the limit is still
+        received, and so are those after it.
         """
         limit = self.limits.space_limit_bytes
         if not limit or self._fd < 0:

@@ -60,7 +60,7 @@ class ArchivedFile:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedLog:
-    """One generation of an archive."""
+    """One generation of an archive: one relay log."""
 
     generation: int
     has_begun: bool
@@ -74,7 +74,7 @@ class ArchivedLog:
 
     @property
     def end(self) -> RelayPosition:
-        """Return the place up to which the archive has the log. ``files`` must not be empty."""
+        """Return the position up to which the archive has the log. ``files`` must not be empty."""
         return RelayPosition(self.files[-1].number, self.files[-1].end)
 
 
@@ -92,7 +92,7 @@ class LogNote:
     """the generation that was restored as a whole; None: none, or only a part of one"""
 
     def covered_by(self, log: ArchivedLog) -> bool:
-        """Return whether the archive has all that was restored into this log."""
+        """Return whether the archive has everything from which this log was restored."""
         restored = self.restored_to
         return restored is None or (bool(log.files) and log.end >= RelayPosition(*restored))
 
@@ -111,7 +111,7 @@ class RelayArchive:
         return f"{self.folder(generation)}/{file_name(number)}"
 
     def logs(self) -> list[ArchivedLog]:
-        """Return all generations, ascending, by one listing. Raise OSError, TargetError."""
+        """Return all generations, ascending, with one listing. Raise OSError, TargetError."""
         begun, targets = set[int](), defaultdict[int, set[str]](set)
         sizes = defaultdict[int, defaultdict[int, dict[int, int]]](
             lambda: defaultdict(dict[int, int])
@@ -158,9 +158,9 @@ class RelayArchive:
 
     def logs_of(self, target: str, target_id: str = "") -> list[tuple[ArchivedLog, LogNote]]:
         """Return the logs of a target with their notes, ascending. ``target_id``: the id of its
-        control table; "": it has none yet. A log without a recorded id counts by its path only.
-        Leave out a log whose note is damaged, with a warning. Raise OSError, TargetError,
-        FormatError."""
+        control table, or "" if it has none yet. A log without a recorded id belongs to the target
+        if its path is equal. Leave out a log whose note is damaged, with a warning. Raise OSError,
+        TargetError, FormatError."""
         logs = list[tuple[ArchivedLog, LogNote]]()
         for log in self.logs():
             if not log.has_begun or (log.target_ids and target_id not in log.target_ids):
@@ -177,8 +177,8 @@ class RelayArchive:
         return logs
 
     def chosen(self, generation: int | None) -> ArchivedLog:
-        """Return a generation; None: the newest that has all that was restored into it. Raise
-        LogError if there is none with a whole file, OSError, TargetError."""
+        """Return a generation; with None, the newest one that also has everything from which it was
+        restored. Raise LogError if there is none with a complete file, OSError, TargetError."""
         for log in reversed(self.logs()):
             is_asked = generation == log.generation
             if log.has_begun and log.files and (is_asked or generation is None):
@@ -208,8 +208,8 @@ class RelayArchive:
             ) from error  # fmt: skip
 
     def begin(self, note: LogNote) -> int:
-        """Return the log's generation, or claim the next one for it: never the number of one that
-        was removed. Raise OSError, TargetError, LogError."""
+        """Return the log's generation, or claim the next one for it. Never use the number of a
+        removed generation again. Raise OSError, TargetError, LogError."""
         names = store_of(self.root).names(self.root)
         taken = sorted(int(match[1]) for name in names if (match := _TAKEN.fullmatch(name)))
         for generation in reversed(taken):
@@ -240,7 +240,7 @@ class RelayArchive:
             self.remove_log(log.generation)
 
     def seal(self, generation: int, number: int, size: int) -> None:
-        """Record that the archive has a whole log file. Raise OSError, TargetError."""
+        """Record that the archive has a log file completely. Raise OSError, TargetError."""
         with suppress(FileExistsError):
             put_durably(f"{self.file_folder(generation, number)}/sealed.{size}", b"sealed\n")
 
@@ -249,8 +249,8 @@ class RelayArchive:
         self._remove(self.file_folder(generation, number))
 
     def remove_log(self, generation: int) -> None:
-        """Remove a generation, and leave its number taken. Its ``log`` is removed before its files:
-        without it, no start restores it. Raise OSError, TargetError."""
+        """Remove a generation, but keep its number reserved. Remove its ``log`` before its files,
+        because without it no start restores the generation. Raise OSError, TargetError."""
         with suppress(FileExistsError):
             put_durably(f"{self.root}/{_REMOVED}{generation:08d}", b"removed\n")
         path = f"{self.folder(generation)}/{_LOG}"

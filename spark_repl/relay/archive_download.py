@@ -36,8 +36,8 @@ _GENERATION = re.compile(r"\d{8}")
 @contextmanager
 def reading_archive(path: str) -> Iterator[None]:
     """Translate errors of a block that only reads the archive. Raise FileNotFoundError if an object
-    is gone, TargetError if the store or a folder's rights refuse the reader, ArchiveUnreadableError
-    for any other OSError."""
+    is missing, TargetError if the store or a folder's permissions refuse access,
+    ArchiveUnreadableError for any other OSError."""
     try:
         yield
     except FileNotFoundError:
@@ -113,8 +113,8 @@ def download_log(log: ArchivedLog, folder: Path) -> None:
 
 
 def archive_at(path: str) -> tuple[RelayArchive, int | None] | None:
-    """Return the archive at a path or URI, and the generation if the path is of one. Return None
-    for a path that is no archive.
+    """Return the archive at a path or URI, and the generation if the path is that of one. Return
+    None for a path that is not an archive.
 
     ``path``: the archive of a channel, one of its generations, or ``relay.archive`` with one
     channel. Raise ConfigError for a URI without an archive, and if several channels have one.

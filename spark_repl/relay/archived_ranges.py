@@ -40,7 +40,7 @@ def record_path(folder: Path, file_no: int) -> Path:
 
 def chunk_uri(objects: str, begin: int) -> str:
     """Return the URI of the object that begins at an offset. ``objects``: the URI of the log file's
-    folder in the archive. No two objects of a log file begin at one offset."""
+    folder in the archive. Two objects of a log file never begin at the same offset."""
     return f"{objects}/{begin:012d}"
 
 
@@ -53,7 +53,7 @@ def archived_chunks(folder: Path, file_no: int) -> tuple[ArchivedChunk, ...]:
 @dataclass(frozen=True, slots=True)
 class ArchiveRecord:
     """The record of one log file. ``objects``: the URI of the file's folder in the archive; "" if
-    nothing is recorded. ``is_sealed``: the archive has the whole file, and knows that."""
+    nothing is recorded. ``is_sealed``: the archive has the whole file, and has recorded this."""
 
     objects: str = ""
     chunks: tuple[ArchivedChunk, ...] = ()
@@ -87,7 +87,7 @@ def read_record(folder: Path, file_no: int) -> ArchiveRecord:
 
 
 def write_record(folder: Path, file_no: int, record: ArchiveRecord) -> None:
-    """Replace a log file's record, in one step."""
+    """Replace a log file's record atomically."""
     path = record_path(folder, file_no)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with open(part, "wb", opener=private_opener) as stream:
@@ -98,7 +98,7 @@ def write_record(folder: Path, file_no: int, record: ArchiveRecord) -> None:
 
 
 def append_chunk(folder: Path, file_no: int, chunk: ArchivedChunk) -> None:
-    """Add a chunk to a log file's record, whose last line is whole (``write_record``)."""
+    """Add a chunk to a log file's record, whose last line is complete (``write_record``)."""
     with open(record_path(folder, file_no), "ab") as stream:
         stream.write(_line(chunk))
 

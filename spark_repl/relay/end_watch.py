@@ -31,8 +31,8 @@ _STATFS_BYTES = 256
 
 
 class EndWatch:
-    """``wait`` returns when the end in ``folder`` was published since the last call. It returns at
-    once while the file ``stopped_by`` exists."""
+    """Watches the published end. ``wait`` returns when the end in ``folder`` was published since
+    the last call. It returns at once while the file ``stopped_by`` exists."""
 
     def __init__(self, folder: str | Path, stopped_by: str | Path | None = None) -> None:
         self._path = Path(folder) / NAME
@@ -57,8 +57,8 @@ class EndWatch:
         self._fd = -1
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a new end. Return False if none was published in that time, or before it has to
-        stop."""
+        """Wait for a new end. Return False if none was published in the given time, or if
+        ``stopped_by`` appeared."""
         until = time.monotonic() + seconds
         time.sleep(max(0.0, self._last + _REST_S - time.monotonic()))
         while True:

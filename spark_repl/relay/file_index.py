@@ -42,8 +42,8 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What earlier files hold and a file may repeat: GTIDs, and anonymous transactions up to a
-    ``place`` of the source.
+    """The transactions of earlier files, which a file may repeat: GTIDs, and anonymous transactions
+    up to a source position (``place``).
 
     ``file``: the source's file with which the file begins. ``marked``: how many of its records were
     compared.
@@ -129,7 +129,7 @@ class GrowingRecords:
 
 
 def forget_pages(records: np.ndarray) -> None:
-    """Release the memory of mapped records; they are read again when needed. No-op for other
+    """Release the memory of mapped records, which are read again when needed. Do nothing for other
     arrays."""
     mapping = _mapping(records)
     if mapping is not None:
@@ -155,8 +155,8 @@ _HEAD = struct.Struct("<4sHHqq32s??6x32s")
 def load(
     path: Path, number: int, fingerprint: str, size: int, before: Open | None = None
 ) -> FileIndex | None:
-    """Return the stored index, with mapped records; None if none fits the log file and the
-    transaction that earlier files leave open."""
+    """Return the stored index, with mapped records. Return None if no stored index matches the log
+    file and the transaction that earlier files leave open."""
     try:
         with path.open("rb") as stream:
             head = stream.read(_HEAD.size)
@@ -178,7 +178,7 @@ def load(
 
 
 def forget_others(folder: Path, names: Container[str]) -> None:
-    """Remove stored indexes of other files than ``names``, and the temporary files of killed
+    """Remove the stored indexes of all files except ``names``, and the temporary files of killed
     writers.
 
     The other files were purged or belong to an earlier log. An index that is still needed is built
@@ -191,7 +191,7 @@ def forget_others(folder: Path, names: Container[str]) -> None:
 
 
 def store(path: Path, index: FileIndex) -> np.ndarray:
-    """Replace the stored index in one step; readers see the old or the new one. Return its records,
+    """Replace the stored index atomically: readers see the old or the new one. Return its records,
     mapped."""
     head = _HEAD.pack(
         _MAGIC, VERSION, RECORD.itemsize, len(index.records), index.scanned,

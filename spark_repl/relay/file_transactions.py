@@ -60,8 +60,7 @@ _WINDOW_BYTES = 128 << 20
 
 
 def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileIndex:
-    """Return the index of a file of which nothing was scanned yet. ``before``: as in
-    ``FileIndex``."""
+    """Return the index of a file that has not been scanned yet. ``before``: as in ``FileIndex``."""
     head = log.head(file.number)
     no_records = np.zeros(0, RECORD)
     checksum = head.source.checksum
@@ -286,10 +285,10 @@ _KIND_WINDOW_BYTES = 1 << 20
 
 
 def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
-    """Return which payloads are small and certainly hold rows, after BEGIN and a TABLE_MAP,
-    bool[n].
+    """Return bool[n]: which payloads have the usual form, that is, are small and certainly contain
+    rows after BEGIN and a TABLE_MAP.
 
-    ``classify`` determines the kind of the others. bodies, heads: as in
+    ``classify`` determines the kind of the others. ``bodies``, ``heads``: as in
     ``binlog.events.payload.payload_bodies``.
     """
     fits, places = small_frames(buf, bodies, heads, _SMALL_BYTES)
@@ -311,8 +310,8 @@ def begin_usual(
 ) -> None:
     """Mark the payloads that begin with BEGIN and a TABLE_MAP.
 
-    ``events``: their events end to end. ``edges``: where each payload's events begin, and the end.
-    ``which``: their places in ``usual``.
+    ``events``: their concatenated events. ``edges``: where each payload's events begin, and the
+    end. ``which``: their indexes in ``usual``.
     """
     for i in range(which.size):
         at, end = edges[i], edges[i + 1]

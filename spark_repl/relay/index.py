@@ -65,8 +65,8 @@ class TransactionIndex:
 
     @property
     def lost_to(self) -> int:
-        """Packed end of the rest of a transaction with which the log begins, if the transaction's
-        beginning is missing; else 0."""
+        """Packed end of the incomplete transaction with which the log begins, if its beginning is
+        missing; otherwise 0."""
         ends = [RelayPosition(self.base + f.number, f.lost_to).packed for f in self.files
                 if f.lost_to]  # fmt: skip
         return max(ends, default=0)
@@ -160,13 +160,13 @@ def build_index(
     previous: TransactionIndex | None = None,
     up_to_damage: bool = False,
 ) -> TransactionIndex:
-    """Index all files of the log. Indexes in ``index_dir`` that still fit are reused.
+    """Index all files of the log. Indexes in ``index_dir`` that are still valid are reused.
 
-    ``complete``: the log is not written any more. Otherwise the last file's stored index is only
-    replaced after the file has grown by much. ``previous``: an earlier index of the same log, which
-    saves reading the stored indexes again. Raise LogError (file, position) for damage anywhere but
-    in the last file's tail. With ``up_to_damage`` the index ends before the damage; the caller
-    raises its ``damage`` after it has applied everything before.
+    ``complete``: the log is no longer being written. Otherwise the last file's stored index is
+    replaced only after the file has grown by much. ``previous``: an earlier index of the same log,
+    so that the stored indexes need not be read again. Raise LogError (file, position) for damage
+    anywhere except in the last file's tail. With ``up_to_damage`` the index ends before the damage;
+    the caller raises its ``damage`` after it has applied everything before.
     """
     make_private_folder(index_dir)
     # A purge removes files from the front: indexes are left over only if the first file changed.
@@ -196,9 +196,9 @@ def file_indexes(
 ) -> Iterator[FileIndex]:
     """Yield the index of each file, in order.
 
-    ``index_of`` (file, whether it is the last one, the transaction that is open before it) makes an
-    index; default: a new scan. Raise LogError after the last usable index, if anything but the
-    last file's tail is missing or damaged. A log that a receiver publishes has no tail.
+    ``index_of`` (file, whether it is the last one, the transaction that is open before it) creates
+    an index; by default it scans the file. Raise LogError after the last usable index, if anything
+    except the last file's tail is missing or damaged. A log that a receiver publishes has no tail.
     """
     before: list[FileIndex] = []
     left: Open | None = None
@@ -226,8 +226,8 @@ def file_indexes(
 
 
 def index_of_file(log: RelayLog, file: RelayFile) -> FileIndex:
-    """Return the index of one file, and of earlier files as far as one of its transactions reaches
-    back."""
+    """Return the index of one file, and of those earlier files into which one of its transactions
+    extends."""
     at = log.files.index(file)
     first = at
     while first and lost_part(log, log.files[first]) is not None:

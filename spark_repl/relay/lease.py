@@ -25,7 +25,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class Lease:
-    """A lock on one file at a time, or on none. A copy in another process holds none."""
+    """A lock on one file at a time, or on none. A copy of the object in another process has no
+    lock."""
 
     def __init__(self) -> None:
         self._fd, self._path = -1, ""
@@ -40,8 +41,8 @@ class Lease:
         self.release()
 
     def hold(self, log: RelayLog, number: int) -> None:
-        """Move to the file with that number, or to the log's first file. Only a receiver's log has
-        files that are purged. Raise FileNotFoundError if the file was purged meanwhile."""
+        """Move the lock to the file with that number, or to the log's first file. Only files of a
+        receiver's log are purged. Raise FileNotFoundError if the file was purged meanwhile."""
         if log.log_id:
             self._move(log.file(max(number, log.files[0].number)).path)
 
@@ -70,8 +71,8 @@ class Lease:
 
 @contextmanager
 def unread(paths: list[str]) -> Iterator[list[str]]:
-    """Yield the leading files, in order, that no reader holds. No reader can enter them while the
-    block runs. A file that was removed by hand counts as not read."""
+    """Yield the leading files, in order, that no reader uses. Readers cannot open them while the
+    block runs. A file that was removed by hand counts as unused."""
     free = []
     with ExitStack() as descriptors:
         for path in paths:
@@ -87,7 +88,7 @@ def unread(paths: list[str]) -> Iterator[list[str]]:
 
 
 def readers(path: str) -> tuple[int, ...]:
-    """Return the processes of this machine that hold the file, ascending."""
+    """Return the processes of this machine that have locked the file, ascending."""
     try:
         stat = os.stat(path)
         with open(_LOCKS, encoding="ascii") as lines:

@@ -76,7 +76,7 @@ class RelayLog:
     def head_complete(self, number: int) -> bool:
         """Return False for a file that was only just begun, with no event after FORMAT_DESCRIPTION.
 
-        True for bytes that are no head at all: ``head`` raises the error.
+        Return True for bytes that are not a head at all; ``head`` then raises the error.
         """
         return number in self._heads or head_complete(self.file(number))
 
@@ -84,7 +84,7 @@ class RelayLog:
         return self.head(number).fingerprint
 
     def previous_gtids(self) -> GtidSet:
-        """Return what the source had executed before the log begins."""
+        """Return the GTIDs that the source had executed before the log begins."""
         return self.head(self.files[0].number).previous_gtids
 
     def server(self, number: int) -> FormatDescription:
@@ -93,8 +93,8 @@ class RelayLog:
 
     @cached_property
     def source_uuid(self) -> str | None:
-        """The UUID in the newest file's first GTID with the server's own server_id: a binary log
-        names its server in no other way.
+        """The UUID in the newest file's first GTID with the server's own server_id. A binary log
+        contains its server's UUID nowhere else.
 
         None if no such GTID is near the file's beginning (all transactions are anonymous or
         replicated).
@@ -114,10 +114,10 @@ class RelayLog:
 def open_log(path: str) -> RelayLog:
     """Open a folder, one file, or an index file (``NAME.index``, as MySQL writes it).
 
-    A folder's index file lists the files of the log. Without one, the log has all files that begin
-    as binary logs do, in the order of their numbers. A receiver's log ends at its published end;
-    opening takes no lock. Raise LogError for a folder without logs, a file that is no binary log,
-    and a missing file in the sequence.
+    A folder's index file lists the files of the log. Without an index file, the log has all files
+    that begin like binary logs, in the order of their numbers. A receiver's log ends at its
+    published end; opening takes no lock. Raise LogError for a folder without logs, a file that is
+    not a binary log, and a missing file in the sequence.
     """
     location = Path(path)
     for _ in range(_ATTEMPTS):
@@ -299,11 +299,12 @@ def _check_sequence(files: list[RelayFile]) -> None:
 
 
 def read_while_purged(path: str, see: Callable[[RelayLog], T]) -> tuple[RelayLog, T]:
-    """Return (the log, what ``see`` returns for it), also while files of the log are purged.
+    """Return (the log, the result of ``see`` for it), also while files of the log are purged.
 
-    No lock covers the list of files and the files, so a file may be purged after it was listed. In
-    that case ``see`` is called again with a new list. Each list begins later, so this ends.
-    Raise LogError for a file that is missing although it is still listed, and as ``open_log``.
+    No lock covers both the list of files and the files, so a file may be purged after it was
+    listed. In that case ``see`` is called again with a new list. Each list begins later, so this
+    ends. Raise LogError for a file that is missing although it is still listed, and as
+    ``open_log``.
     """
     log = open_log(path)
     while True:

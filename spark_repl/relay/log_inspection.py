@@ -49,7 +49,7 @@ _INFO_CHARACTERS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """What ``verify_log`` found in one file."""
+    """The result of ``verify_log`` for one file."""
 
     file: str
     bytes: int
@@ -151,8 +151,9 @@ def dump(
 ) -> Iterator[EventLine]:
     """Yield every event, in order; with ``number`` only those of that file, from offset to offset.
 
-    A purge spares the file that is being read, and later ones. ``lease``: a lease that already
-    holds a file. ``show``: returns a statement's text for the line, by the session's sql_mode.
+    A purge does not remove the file that is being read, or later ones. ``lease``: a lease that
+    already protects a file. ``show``: returns a statement's text for the line, by the session's
+    sql_mode.
     """
     with lease or Lease() as locked:
         for file in log.files if number is None else (log.file(number),):

@@ -24,8 +24,8 @@ def read_statement(
     ``offset``.
 
     A transaction or its Query event begins at ``offset``. ``path``: the file, or the pieces of a
-    transaction in several files, in which ``offset`` counts. ``checksum``: events end with a CRC32,
-    which is no part of the text. Raise LogError with file and offset if the log ends before such a
+    transaction in several files, to which ``offset`` refers. ``checksum``: events end with a CRC32,
+    which is not part of the text. Raise LogError with file and offset if the log ends before such a
     statement.
     """
     with open(path, "rb") if isinstance(path, str) else open_pieces(path) as file:

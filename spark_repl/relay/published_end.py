@@ -45,7 +45,7 @@ class End:
 
 
 class EndWriter:
-    """Publishes the end. The writer's lock ensures that only one process does."""
+    """Publishes the log's end. The writer's lock ensures that only one process does."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
@@ -88,8 +88,8 @@ def read_end(folder: str | Path) -> End | None:
 
 
 def is_followed(folder: str | Path) -> bool:
-    """Return whether a receiver writes this folder, even if it has published no end yet. Such a
-    folder is no recorded log."""
+    """Return whether a receiver writes this folder, even if it has not published an end yet. Such a
+    folder is not a recorded log."""
     return (Path(folder) / NAME).exists()
 
 

@@ -37,7 +37,7 @@ class RelayFile:
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """What a file declares before its first transaction."""
+    """The content of a file before its first transaction."""
 
     own: FormatDescription
     """of the server that wrote the file: the replica in a relay log"""
@@ -137,7 +137,7 @@ def head_complete(file: RelayFile) -> bool:
 
 
 def events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
-    """Yield (header, offset, whole event) until the file ends or the bytes are no event."""
+    """Yield (header, offset, whole event) until the file ends or the bytes are not an event."""
     with open(file.path, "rb") as stream:
         size = stream.seek(0, 2)
         offset = stream.seek(MAGIC_LENGTH)

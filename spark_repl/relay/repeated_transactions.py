@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 def without_repeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> FileIndex:
-    """Return the index of a replica's file with the transactions that files ``before`` already hold
-    made empty."""
+    """Return the index of a replica's file, with those transactions marked as empty that the files
+    ``before`` already have."""
     earlier = index.earlier
     if earlier is None:
         earlier = _received(log, before, index)

@@ -65,7 +65,7 @@ class _Parts:
 
 
 class SourcePlaces:
-    """Finds records by a place of the source, and the places of records. Thread-safe.
+    """Finds records by a source position, and the source positions of records. Thread-safe.
 
     It remembers what it found in a file, so that each call reads only what was appended since.
     """
@@ -78,9 +78,10 @@ class SourcePlaces:
     def reached(
         self, records: Any, relay: RelayLog, base: int, place: tuple[str, int]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return (bool[n]: ends at or after ``place`` of the source, bool[n]: begins before it).
+        """Return (bool[n]: ends at or after the source position ``place``, bool[n]: begins before
+        it).
 
-        Both are False for transactions of files of another name (another source's).
+        Both are False for transactions of files with other names (another source's).
         """
         reached, before = np.zeros((2, len(records)), bool)
         stem, number = split_name(place[0])
@@ -106,32 +107,33 @@ class SourcePlaces:
         return reached, before
 
     def end_of(self, relay: RelayLog, index: TransactionIndex, end: int) -> SourcePlace | None:
-        """Return the place after the last transaction that ends up to the packed position ``end``.
+        """Return the source position after the last transaction that ends up to the packed position
+        ``end``.
 
-        Without such a transaction it is the place where the log begins. None if the log does not
-        record it.
+        Without such a transaction, return the position where the log begins, or None if the log
+        does not record it.
         """
         last = index.before(end)
         return self._place(relay, index, last[0]) if len(last) else self.first(relay, index)
 
     def begin_of(self, relay: RelayLog, index: TransactionIndex, start: int) -> SourcePlace | None:
-        """Return the place of the transaction that begins at the packed position ``start``; if none
-        does, as ``end_of``."""
+        """Return the source position of the transaction that begins at the packed position
+        ``start``; if there is none, return as ``end_of``."""
         if not len(index.at(start)):
             return self.end_of(relay, index, start)
         file = relay.file((start >> OFFSET_BITS) - index.base)
         return self._at(relay, index, file, start & OFFSET_MASK, 0)
 
     def first(self, relay: RelayLog, index: TransactionIndex) -> SourcePlace | None:
-        """Return the place where the log begins."""
+        """Return the source position where the log begins."""
         return self._begin_of_file(relay, index, relay.files[0])
 
     def count_up_to(
         self, records: Any, relay: RelayLog, index: TransactionIndex, place: SourcePlace
     ) -> int:
-        """Return how many of the records, which follow each other, end at or before the place.
+        """Return how many of some consecutive records end at or before the source position.
 
-        Raise HistoryError if their files are others of the same name.
+        Raise HistoryError if their files are different files of the same name.
         """
         low, high = 0, len(records)
         while low < high:
@@ -144,8 +146,8 @@ class SourcePlaces:
         return low
 
     def find(self, relay: RelayLog, index: TransactionIndex, place: SourcePlace) -> int | None:
-        """Return the packed position in the log of a place between two transactions; None if the
-        log does not have the place, or is another log."""
+        """Return the packed position of a source position between two transactions; None if the log
+        does not have it, or is another log."""
         with suppress(HistoryError):
             return self._find(relay, index, place)
         return None
@@ -304,9 +306,9 @@ _WRAP = 1 << 32
 class SourcePlace:
     """A position of SHOW BINARY LOG STATUS on the source: ``file`` and ``position``.
 
-    ``began``: when the file was begun, in seconds since 1970 UTC, of its FORMAT_DESCRIPTION.
-    ``server_id``: the server that wrote it. Both distinguish files of one name: after RESET, or on
-    another server, names come again.
+    ``began``: when the file was begun, in seconds since 1970 UTC, from its FORMAT_DESCRIPTION.
+    ``server_id``: the server that wrote it. Both distinguish files with the same name, because
+    names are used again after RESET and on another server.
     """
 
     file: str
@@ -316,9 +318,9 @@ class SourcePlace:
 
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> SourcePlace | None:
-        """Return the place that the ``source`` of a cut or a commit names; None if it names none.
+        """Return the source position from the ``source`` of a cut or a commit; None if it has none.
 
-        A version before this one wrote the relay log's file there, without ``began``.
+        An earlier version recorded the relay log's file there, without ``began``.
         """
         if not source.get("file") or "began" not in source:
             return None
@@ -337,7 +339,7 @@ class SourcePlace:
         return split_name(self.file)[1], self.position
 
     def is_of_log(self, other: SourcePlace) -> bool:
-        """Return whether both places are of one server's log, as far as their files show it."""
+        """Return whether both positions are in one server's log, as far as their files show."""
         same = split_name(self.file)[0] == split_name(other.file)[0]
         return same and self.server_id == other.server_id and not self._contradicts(other)
 
@@ -346,10 +348,10 @@ class SourcePlace:
         return self.file == other.file and own != theirs
 
     def reaches(self, other: SourcePlace) -> bool:
-        """Return whether everything up to ``other`` is before this place.
+        """Return whether everything up to ``other`` is before this position.
 
         False for a log with other file names (the source's log_bin was changed). Raises
-        HistoryError if both files have one name and are different files.
+        HistoryError if both files have the same name but are different files.
         """
         if self._contradicts(other):
             raise HistoryError(

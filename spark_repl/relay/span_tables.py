@@ -22,8 +22,9 @@ _Events = Iterator[tuple[int, bytes]]
 def tables_of(file: BinaryIO, begin: int, end: int, crc: int) -> frozenset[str] | None:
     """Return the tables (``database.table``, as on the source) of the events in ``[begin, end)``.
 
-    None if a statement is among them: its text may hold values of any table. ``crc``: bytes of each
-    event's checksum. Raise DecodeError if the events end before the span does.
+    Return None if there is a statement among them, because its text may contain values of any
+    table. ``crc``: bytes of each event's checksum. Raise DecodeError if the events end before the
+    span does.
     """
     file.seek(begin)
     tables = set[str]()

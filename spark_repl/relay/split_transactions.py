@@ -50,9 +50,9 @@ _FIRST_WITH_GTIDS = (5, 7)
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A transaction as far as it was read.
+    """A transaction, as far as it was read.
 
-    ``outline``: its events, with one rows event only and without the body of that, which is enough
+    ``outline``: its events, with only one rows event and without that event's body, which is enough
     to determine the transaction's kind. ``source_end``: end_log_pos of the last event. ``lost``: no
     file has its beginning.
     """
@@ -71,7 +71,7 @@ class OpenPart:
 
     ``end``: where its last event in the file ends. ``scan``: the scan of its outline, if the
     transaction ends here. ``open``: the transaction with this file's piece; None if it begins again
-    at ``end``, or was lost and is over.
+    at ``end``, or if its beginning was lost and it has ended.
     """
 
     end: int
@@ -82,8 +82,8 @@ class OpenPart:
 
 
 def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> Open | None:
-    """Return the transaction that begins at ``start`` and that the file leaves open; None if no
-    whole event is there."""
+    """Return the transaction that begins at ``start`` and does not end in the file; None if there
+    is no complete event."""
     part = follow(log, file, Open((), checksum), start)
     while part.open is None:  # sent again after a new connection
         part = follow(log, file, Open((), checksum), part.end)
@@ -91,8 +91,8 @@ def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> 
 
 
 def lost_part(log: RelayLog, file: RelayFile) -> Open | None:
-    """Return the transaction with whose rest a replica's log begins, if it does: servers from 5.7
-    on begin each transaction with a GTID event."""
+    """Return the incomplete transaction with which a replica's log begins, if there is one: servers
+    from 5.7 on begin each transaction with a GTID event."""
     head = log.head(file.number)
     version = tuple(
         int(part) for part in head.source.server_version.split(".")[:2] if part.isdigit()
@@ -109,7 +109,7 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart
     """Follow a transaction through the file from ``start`` on, whether it continues there or begins
     again.
 
-    Raise LogError if it continues at another place of the source's log, or with events that are
+    Raise LogError if it continues at another position of the source's log, or with events that are
     not allowed there.
     """
     _check_sums(log, file, before)
@@ -147,7 +147,7 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart
 def pieces_of(log: RelayLog, record: Any, base: int) -> tuple[Piece, ...]:
     """Return the pieces of an index record's transaction, in order; one piece if it is in one file.
 
-    ``base``: what the record's file numbers add to the files' own.
+    ``base``: the difference between the record's file numbers and the files' own.
     """
     start, stop = int(record["position"]), int(record["end"])
     first, last = (start >> OFFSET_BITS) - base, (stop >> OFFSET_BITS) - base
@@ -275,7 +275,7 @@ def size_of(pieces: Sequence[Piece]) -> int:
 
 
 def open_pieces(pieces: Sequence[Piece]) -> BinaryIO:
-    """Open the pieces end to end. Reading stops early if a file has become shorter."""
+    """Open the concatenated pieces. Reading stops early if a file has become shorter."""
     return cast(BinaryIO, io.BufferedReader(_Joined(pieces)))
 
 

@@ -31,19 +31,19 @@ class StreamPlace:
 
     @classmethod
     def at(cls, position: int, log: RelayLog, base: int) -> StreamPlace:
-        """Return a place in this log. Raise LogError if the log has no such file."""
+        """Return a position in this log. Raise LogError if the log has no such file."""
         cls(position).check(log, base)
         return cls(position, _log_id(log, (position >> OFFSET_BITS) - base))
 
     @classmethod
     def beginning(cls, log: RelayLog, base: int) -> StreamPlace:
-        """Return the log's present beginning. A purge of its first file is detected and reported
+        """Return the log's current beginning. A purge of its first file is detected and reported
         later."""
         return cls.at(RelayPosition(base + log.files[0].number, 0).packed, log, base)
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> StreamPlace:
-        """Return the place that ``to_offset`` wrote; an earlier version wrote positions only.
+        """Return the position that ``to_offset`` wrote; an earlier version wrote positions only.
         Raise FormatError for an offset of a later version."""
         formats.check(int(offset.get("format", 1)), _FORMAT, "the stream's checkpoint")
         return cls(int(offset["position"]), str(offset.get("log", "")))
@@ -52,7 +52,7 @@ class StreamPlace:
         return {"position": self.position, "log": self.log_id, "format": _FORMAT}
 
     def check(self, log: RelayLog, base: int) -> None:
-        """Raise LogError if the place was purged or belongs to another log."""
+        """Raise LogError if the position was purged or belongs to another log."""
         if self.position == START.packed:
             return  # an earlier version wrote the beginning so, whatever that is
         number, first = (self.position >> OFFSET_BITS) - base, log.files[0]

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ChannelRows:
     """A channel's ``row_filter``, and the columns of the ``key`` in lower case, sorted, each with a
-    kind. (): the key is not known yet.
+    kind; () if the key is not known yet.
 
     The kind is "". Versions that proved filters to be disjoint recorded the collation or type of a
-    column; a record keeps it."""
+    column, which the record keeps.
+    """
 
     row_filter: str
     key: tuple[tuple[str, str], ...] = ()
@@ -45,8 +46,8 @@ class ChannelRows:
         return tuple(name for name, _ in self.key)
 
     def overlap(self, other: ChannelRows) -> str:
-        """Return why the rows of two channels cannot be disjoint; "" if nothing speaks against
-        it. Keys that are not known yet are not compared."""
+        """Return why the rows of two channels cannot be disjoint; "" if they can be. Keys that are
+        not known yet are not compared."""
         if self.row_filter == other.row_filter:
             return "the two channels have the same filter"
         if self.key and other.key and self.key_names != other.key_names:
@@ -75,7 +76,7 @@ def _key_names(table: TableDefinition) -> list[str]:
 
 def check_key_stays(before: TargetTable, after: TableDefinition) -> None:
     """Raise SettingError if the key of a table that several channels feed by row filters gets other
-    columns: the channels' keys could not be compared any more."""
+    columns, because the channels' keys could then no longer be compared."""
     if not before.is_separated_by_filter:
         return
     old, new = map(_key_names, (before, after))

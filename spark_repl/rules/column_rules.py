@@ -62,7 +62,8 @@ class ColumnRules:
 
     @property
     def withholding(self) -> TableRule | None:
-        """Return the first rule by which values or rows of the log must not be kept elsewhere."""
+        """Return the first rule because of which values or rows of the log must not be kept
+        elsewhere."""
         return next((rule for rule in self.rules.rules if rule.withheld), None)
 
     def folded(self) -> ColumnRules:
@@ -93,9 +94,9 @@ class ColumnRules:
         return self.rules.shaping(name).mode
 
     def rule_of(self, logged: SourceTable, existing: TargetTable | None = None) -> TableRule:
-        """Return the rule about rows and columns of the source's table; NO_RULE if there is none.
+        """Return the rule for rows and columns of the source's table; NO_RULE if there is none.
         ``existing``: the target's table, if it exists. A table with a row filter is never a tool's
-        sentry."""
+        sentry table."""
         rule = self.rules.shaping(logged.name)
         rows = self._is_own(rule, logged) or bool(existing and existing.row_filter)
         return rule if rows or not _is_sentry(logged, rule) else NO_RULE
@@ -144,7 +145,7 @@ class ColumnRules:
             )
 
     def shaped(self, logged: SourceTable, existing: TargetTable | None = None) -> TargetTable:
-        """Return the target's table of the source's ``logged``. ``existing``: the target's table
+        """Return the target's table for the source's ``logged``. ``existing``: the target's table
         before. Raise SettingError if a rule does not fit the table."""
         if not self.reshapes(logged.name):
             return TargetTable.mirror_of(logged)
@@ -169,8 +170,8 @@ class ColumnRules:
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode, rule.shards_by), rule.mode)
 
     def recordable(self, logged: SourceTable) -> SourceTable:
-        """Return the source's table as it may be recorded: without the defaults of hidden columns.
-        Raise SettingError as ``shaped`` does."""
+        """Return the source's table in a form that may be recorded: without the defaults of hidden
+        columns. Raise SettingError as ``shaped`` does."""
         return self.shaped(logged).source
 
     def _masked(self, column: Column, mask: str, table: SourceTable) -> Column:
@@ -271,11 +272,11 @@ def _check(logged: SourceTable, rule: TableRule, *, named: bool) -> None:
 def shaped_alteration(
     before: TargetTable, altered: Altered[SourceTable], rules: ColumnRules, *, strict: bool
 ) -> Altered[TargetTable]:
-    """Return what becomes of the target's table ``before`` if the source's is ``altered``.
-    ``strict``: whether the statement's session is.
+    """Return the new state of the target's table ``before`` if the source's table is ``altered``.
+    ``strict``: whether the statement's session is strict.
 
-    Raise SettingError if a column is shown, withheld or masked otherwise under its new name. Raise
-    StatementError if the target's rows do not have the values that the new rows need.
+    Raise SettingError if a column would be shown, withheld or masked differently under its new
+    name. Raise StatementError if the target's rows lack values that the new rows need.
     """
     source = altered.definition
     target = rules.shaped(with_dropped_columns(before, source, rules.rule_of(source)), before)

@@ -26,8 +26,8 @@ _KEY_BYTES = 64
 
 
 def mask_key(target: Target) -> bytes:
-    """Return the secret key of sha256 masks; b"" without one. A key longer than a block is hashed,
-    as HMAC does.
+    """Return the secret key of sha256 masks, or b"" if there is none. A key longer than a block is
+    hashed, as HMAC does.
 
     Raise ConfigError if the configured place has no key.
     """
@@ -50,8 +50,8 @@ def mask_key(target: Target) -> bytes:
 
 
 def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
-    """Return the source's ``values`` as the target's ``column`` has them. NULL stays NULL, except
-    for a constant mask. ``key``: the secret key of sha256."""
+    """Return the source's ``values`` in the form of the target's ``column``. NULL stays NULL,
+    except for a constant mask. ``key``: the secret key of sha256."""
     verb, _, value = column.mask.partition(":")
     match verb:
         case "null":
@@ -70,8 +70,8 @@ def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
 
 
 def masked_default(column: Column, key: bytes) -> str | None:
-    """Return ``Column.default`` of the target's masked ``column``: the value of an INSERT that
-    leaves the column out. None if the source's default is not known, or is no literal."""
+    """Return ``Column.default`` of the target's masked ``column``: the value for an INSERT that
+    leaves the column out. None if the source's default is not known, or is not a literal."""
     source = column.logged
     default, constant = source and source.default, is_constant(column)
     if source is None or (default is None and not constant):
@@ -90,9 +90,9 @@ def masked_default(column: Column, key: bytes) -> str | None:
 
 
 def without_default(source: Column, masked: Column | None = None) -> Column:
-    """Return the source's column as it is recorded beside the target's ``masked`` one (None: there
-    is none). Its own default may be a value that must not be shown. A default that is not known
-    then is ``**``, which differs from a column without a default."""
+    """Return the source's column in the form that is recorded with the target's ``masked`` one
+    (None: there is none). Its own default may be a value that must not be shown. An unknown default
+    is then ``**``, which differs from a column without a default."""
     if source.default in (None, "NULL"):
         return source
     has_default = masked is not None and masked.default is not None and not is_constant(masked)
@@ -102,9 +102,9 @@ def without_default(source: Column, masked: Column | None = None) -> Column:
 
 
 def mask_change(old: Column, new: Column, *, strict: bool) -> str:
-    """Return the change of the source's column by which masked values of ``old`` differ from those
-    of ``new``; "" if they stay. ``strict``: whether the session is strict, so that no NULL exists
-    where NOT NULL comes."""
+    """Return the change of the source's column because of which masked values of ``old`` differ
+    from those of ``new``; "" if they do not differ. ``strict``: whether the session is strict, so
+    that a column that becomes NOT NULL has no NULL."""
     assert old.logged is not None and new.logged is not None
     before, after = old.logged, new.logged
     if new.mask == "null":
@@ -135,7 +135,8 @@ def key_fault(table: SourceTable, column: str, rule: TableRule) -> str:
 
 
 def is_constant(column: Column) -> bool:
-    """Return whether the mask gives all rows one value, which no image has to hold."""
+    """Return whether the mask gives all rows the same value, so that images need not have the
+    column."""
     return column.mask.partition(":")[0] in ("null", "constant")
 
 

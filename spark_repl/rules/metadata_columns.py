@@ -81,7 +81,7 @@ def with_extra(
 
 
 def check_extra(table: TargetTable, wanted: Sequence[str], reason: str, hint: str) -> None:
-    """Raise SettingError with the ``reason`` if a rule's extra columns are not the table's."""
+    """Raise SettingError with the ``reason`` if a rule's extra columns differ from the table's."""
     has = tuple(table.extra_columns)
     if {*wanted} != {*has}:
         listed = f"({', '.join(wanted) or 'none'}, not {', '.join(has) or 'none'})"
@@ -112,7 +112,7 @@ def check_deleted_rows(
     before: TargetTable, altered: Altered[SourceTable] | Altered[TargetTable]
 ) -> None:
     """Raise SettingError if ``altered`` might remove deleted rows of the target's table ``before``
-    with a partition, or give them the key of other rows: the log would show neither."""
+    with a partition, or give them the key of other rows, because the log would show neither."""
     if not before.keeps_deleted:
         return
     if altered.gone:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplicationFilters:
-    """Rules by MySQL's names, replicate_do_db and so on. Tables are "db.table"; wild ones have
-    MySQL's ``%``, ``_`` and backslash. Without a rule everything is applied."""
+    """Filter rules by MySQL's names, replicate_do_db and so on. Tables are "db.table"; wild ones
+    have MySQL's ``%``, ``_`` and backslash. Without a rule everything is applied."""
 
     do_db: tuple[str, ...] = ()
     ignore_db: tuple[str, ...] = ()
@@ -77,12 +77,12 @@ class ReplicationFilters:
         return _folded(self)
 
     def with_unknown_case(self) -> ReplicationFilters:
-        """Return the filters for a source of which it is not known yet whether it folds names."""
+        """Return the filters for a source of which it is not yet known whether it folds names."""
         return _with_unknown_case(self)
 
     def check_letters(self, table: str, *, rows: bool = False) -> None:
-        """Raise SettingError if it is not known whether the source folds names, and the rules would
-        decide otherwise about the target's table if it does. ``rows``: as in ``Rewrites``."""
+        """Raise SettingError if it is not known whether the source folds names, and the rules'
+        decision about the target's table depends on this. ``rows``: as in ``Rewrites``."""
         lower = fold(table)
         if not self.unsure or (rows and table != lower):
             return
@@ -99,7 +99,8 @@ class ReplicationFilters:
         return self._database_rule(database)[0]
 
     def keeps_tables(self, tables: Iterable[str]) -> bool:
-        """Return whether a statement that changes these tables, in its order, is applied."""
+        """Return whether a statement that changes these tables, in the statement's order, is
+        applied."""
         return self._table_rule(tables)[0]
 
     def keeps_database(self, database: str) -> bool:
@@ -112,7 +113,7 @@ class ReplicationFilters:
         return not first_fitting(self.wild_ignore_table, name) and not self.wild_do_table
 
     def rule(self, table: str) -> str:
-        """Return the rule that decides about a table's rows, as the configuration has it."""
+        """Return the rule that decides about a table's rows, as the configuration writes it."""
         passes, by_database = self._database_rule(self._database(table))
         if not passes:
             return by_database

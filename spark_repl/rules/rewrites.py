@@ -30,10 +30,10 @@ ARROW = "->"
 
 @dataclass(frozen=True)
 class Rewrites:
-    """(from, to) pairs of databases; the first pair that has a database counts. ``routes``: the
-    names of tables afterwards. ``folds``: whether the source's names are in lower case, as pairs
-    and routes are; its statements may have names as they were written. ``lower``: the rewrites of
-    such a source, while it is not known whether the source folds names."""
+    """(from, to) pairs of databases; the first pair that names a database counts. ``routes``: maps
+    the resulting names to the target's. ``folds``: whether the source's names are in lower case,
+    like pairs and routes; names in its statements may still have other letters. ``lower``: the
+    rewrites for a source that folds names, while it is not known whether the source does."""
 
     pairs: tuple[tuple[str, str], ...] = ()
     routes: TableRoutes = field(default_factory=TableRoutes)
@@ -59,7 +59,7 @@ class Rewrites:
         return next((new for old, new in self.pairs if old == name), name)
 
     def logged(self, name: str) -> str:
-        """Return a name of a statement as TABLE_MAPs have it."""
+        """Return a name from a statement in the form that TABLE_MAPs have."""
         return fold(name) if self.folds else name
 
     def rewritten(self, name: str) -> str:
@@ -74,7 +74,7 @@ class Rewrites:
         return self.routes.after(self.rewritten(name)) if name else name
 
     def sources(self, name: str) -> list[str]:
-        """Return the names on the source that may be that of the target's table ``name``."""
+        """Return the possible names on the source of the target's table ``name``."""
         routed = self.routes.before(name)
         database, table = parts_of(routed)
         olds = {database, *(old for old, new in self.pairs if new == database)}
@@ -87,8 +87,9 @@ class Rewrites:
 
     def check_letters(self, names: Iterable[str], *, rows: bool = False) -> None:
         """Raise SettingError if it is not known whether the source folds names, and one of the
-        log's names would be another table of the target if it does. ``rows``: whether TABLE_MAPs
-        have the names; an upper-case letter in one shows that the source does not fold names."""
+        log's names would be a different table of the target if it does. ``rows``: whether
+        TABLE_MAPs contain the names; an upper-case letter in one shows that the source does not
+        fold names."""
         if self.lower is None:
             return
         for name in names:
@@ -113,8 +114,8 @@ class Rewrites:
         return [name for name in tables if database_of(self.routes.before(name)) == database]
 
     def names_in_statement(self, statement: Statement, tables: Collection[str]) -> Collection[str]:
-        """Return the target's ``tables`` by the names that a rewritten statement uses beside its
-        own. A statement about a database uses the source's names."""
+        """Return the target's ``tables`` by the names that a rewritten statement uses in addition
+        to their own. A statement about a database uses the source's names."""
         if not statement.database or not self.routes.any:
             return tables
         return [*map(self.routes.before, tables)]

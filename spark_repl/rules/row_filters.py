@@ -130,8 +130,8 @@ class RowFilter:
 
 
 def fault(text: str) -> str:
-    """Return what is wrong with an expression, whatever the table's columns are; '' if nothing
-    is."""
+    """Return the problem of an expression that does not depend on the table's columns; '' if there
+    is none."""
     try:
         _check_words(text)
         names = names_in(read_expression(text, _SQL_MODE))
@@ -143,7 +143,7 @@ def fault(text: str) -> str:
 
 
 def check_row_filters(rules: Sequence[TableRule]) -> None:
-    """Raise ConfigError with all faults of the rules' expressions that do not depend on a table's
+    """Raise ConfigError with all problems of the rules' expressions that do not depend on a table's
     columns."""
     faults = tuple(
         f"tables[{number}].row_filter {rule.row_filter}: {reason}"
@@ -174,7 +174,7 @@ def filter_of(target: TargetTable, logged: SourceTable) -> RowFilter:
 
 
 def unknown(rule: RowFilter, error: Unconvertible, *, hidden: bool) -> str:
-    """Return the message about a row of which it is not known whether it passes. ``hidden``:
+    """Return the message about a row for which the result of the filter is not known. ``hidden``:
     whether its values must not be shown."""
     why = "" if hidden else f": {error.message}"
     return f"whether a row passes row_filter {rule.text} is not known{why}"
@@ -196,8 +196,8 @@ def check_row_filter(target: TargetTable, rules: ColumnRules) -> None:
 
 def check_filter_columns(before: TargetTable, altered: Altered[SourceTable]) -> None:
     """Raise SettingError if ``altered`` drops or renames a column that the row filter of ``before``
-    reads. Raise StatementError if the column may get other values or another collation: rows that
-    the target lacks might pass then."""
+    reads. Raise StatementError if the column may get other values or another collation, because
+    rows that the target lacks might then pass."""
     if not before.row_filter:
         return
     logged = before.source

@@ -17,8 +17,8 @@ MIRROR = "mirror"
 
 
 def in_mode(table: TargetTable, mode: str) -> TargetTable:
-    """Return the target's table, which was shaped as a mirror, in a ``mode``. Other modes do not
-    identify rows by the key. Raise SettingError if the table cannot be in the mode."""
+    """Return the target's table, which is a mirror so far, in a ``mode``. Other modes do not
+    identify rows by the key. Raise SettingError if the table cannot have the mode."""
     if mode == MIRROR:
         return table
     if mode == HISTORY and not table.primary_key:
@@ -32,7 +32,7 @@ def in_mode(table: TargetTable, mode: str) -> TargetTable:
 
 
 def check_without_rows(table: TargetTable) -> None:
-    """Raise SettingError for a target's table that cannot begin without rows."""
+    """Raise SettingError for a target's table that cannot start without rows."""
     if not table.mode and not table.primary_key:
         raise SettingError(
             'copy = "none": the table has no key, by which a change of a row from before the copy'
@@ -53,8 +53,8 @@ def nullable(table: TargetTable) -> TargetTable:
 
 
 def keeps_removed_rows(table: TargetTable) -> bool:
-    """Return whether the target keeps rows that the source's partitions lose. Raise StatementError
-    if the table's mode would have to record each removed row."""
+    """Return whether the target keeps rows that are removed from the source's partitions. Raise
+    StatementError if the table's mode would have to record each removed row."""
     if table.keeps_images:
         raise StatementError(
             "the statement takes rows of which the log tells none, and the table (mode"

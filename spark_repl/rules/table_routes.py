@@ -39,8 +39,8 @@ _NO_SHARD_HINT = (
 
 
 def kept_from(name: str) -> str:
-    """Return the former name of a dropped table that is kept under another name because its name is
-    used again; "" for any other table."""
+    """Return the former name of a dropped table that is kept under another name because its name
+    was used again; "" for any other table."""
     aside = _ASIDE.fullmatch(name)
     return aside[1] if aside else ""
 
@@ -48,8 +48,8 @@ def kept_from(name: str) -> str:
 @dataclass(frozen=True)
 class TableRoutes:
     """(match, to) of each ``[[tables]]`` rule, in order; the name stays if ``to`` is "".
-    ``targets``, ``origins``: results so far, in both directions. ``fine``: the names that ``check``
-    has passed."""
+    ``targets``, ``origins``: cached results, in both directions. ``fine``: the names that have
+    passed ``check``."""
 
     entries: Entries = ()
     targets: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -67,7 +67,7 @@ class TableRoutes:
         return any(to for _, to in self.entries)
 
     def trimmed(self) -> TableRoutes:
-        """Return the routes without the trailing entries that no name depends on."""
+        """Return the routes without trailing entries on which no name depends."""
         last = max((number for number, (_, to) in enumerate(self.entries, 1) if to), default=0)
         return TableRoutes(self.entries[:last])
 
@@ -134,11 +134,12 @@ class TableRoutes:
         self.fine.add(name)
 
     def is_shard(self, name: str) -> bool:
-        """Return whether a table of the target is, or would be, one of many in one Delta table."""
+        """Return whether a table of the target is, or would be, one of several in one Delta
+        table."""
         return SHARD in name and whole_of(name) in self._wholes and self.before(name) != name
 
     def deciding(self, name: str) -> int:
-        """Return the number of the first entry that fits a name before ``to``; -1 for none."""
+        """Return the number of the first entry that matches a name before ``to``; -1 for none."""
         plain, parts = plain_name(name), parts_of(name)
         for number, renaming in enumerate(self._renamings):
             if renaming is None:

@@ -16,8 +16,8 @@ NO_RULE = TableRule()
 
 @dataclass(frozen=True)
 class TableRules:
-    """The ``rules``, of which the first that fits a name decides. ``by_name``, ``shapes``: results
-    of ``of_table`` and ``shaping`` so far."""
+    """The ``rules``, of which the first one that matches a name decides. ``by_name``, ``shapes``:
+    cached results of ``of_table`` and ``shaping``."""
 
     rules: tuple[TableRule, ...] = ()
     by_name: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
@@ -25,7 +25,7 @@ class TableRules:
 
     def of_table(self, name: str) -> TableRule:
         """Return the rule of the target's table ``name`` (db.table), by its name before ``to``;
-        NO_RULE if none fits."""
+        NO_RULE if none matches."""
         if not self.rules:
             return NO_RULE
         if (rule := self.by_name.get(name)) is None:
@@ -38,9 +38,9 @@ class TableRules:
         source's table.
 
         A table that an online schema-change tool creates for another table has rows of that table.
-        So does a table that was dropped and is kept because its name is used again. The rule of the
-        other table counts for it, whatever rule fits its own name, except for a rule that has its
-        own name without wildcards.
+        The same holds for a table that was dropped and is kept because its name was used again. The
+        other table's rule applies to it, regardless of which rule matches its own name, except for
+        a rule that has its own name without wildcards.
         """
         if not self.rules:
             return NO_RULE
@@ -72,7 +72,7 @@ class TableRules:
         return TableRoutes.of(self.rules)
 
     def differs_folded(self, name: str) -> bool:
-        """Return whether another rule decides about the target's table if the source folds
+        """Return whether a different rule would decide about the target's table if the source folds
         names."""
         folded, folded_name = self.folded(), fold(name)
         if not self.rules or (folded == self and folded_name == name):

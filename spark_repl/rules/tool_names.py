@@ -36,12 +36,13 @@ class ToolTable:
 
 
 def tool_table(name: str) -> ToolTable | None:
-    """Return what ``name`` (db.table) would be as a tool's table; None for any other name."""
+    """Return the role that ``name`` (db.table) has if it is a tool's table; None for any other
+    name."""
     return next(iter(tool_tables(name)), None)
 
 
 def tool_tables(name: str) -> tuple[ToolTable, ...]:
-    """Return each meaning that ``name`` may have as a tool's table. A timestamp in a name with _del
+    """Return each possible meaning of ``name`` as a tool's table. A timestamp in a name with _del
     may be gh-ost's, or the end of the table's own name."""
     database, table = parts_of(name)
     match = _NAME.fullmatch(table)
@@ -55,9 +56,9 @@ def tool_tables(name: str) -> tuple[ToolTable, ...]:
 
 
 def may_have_rows_of(name: str) -> tuple[str, ...]:
-    """Return the tables, db.table, whose rows ``name`` may have: as a tool's copy, or as the former
-    table. There are several if underscores in front, or a timestamp, may be the tool's or the
-    table's own. gh-ost's notes have no rows of the table."""
+    """Return the tables, db.table, whose rows ``name`` may have, as a tool's copy or as the former
+    table. There are several if leading underscores or a timestamp may belong to the tool or to the
+    table's own name. gh-ost's changelog table has no rows of the table."""
     tools = tool_tables(name)
     database, table = parts_of(name)
     if not tools or table.endswith("_ghc"):

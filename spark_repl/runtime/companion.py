@@ -18,12 +18,12 @@ logger = logging.getLogger(__name__)
 
 
 class Companion:
-    """Calls ``turn`` repeatedly, with ``pause_s`` seconds after each call.
+    """A background thread that calls ``turn`` repeatedly, with ``pause_s`` seconds after each call.
 
-    It ends when ``turn`` returns False, or after the current turn if ``stop`` is set, as by the end
-    of the ``with`` block. A turn waits by ``stop.wait``.
-    After another end, ``failed`` is called with the error, in this thread. ``attempts``: retries
-    after a temporary error; ``wait``: see ``Retries``.
+    It ends when ``turn`` returns False, or after the current turn if ``stop`` is set, for example
+    by the end of the ``with`` block. A turn waits with ``stop.wait``. If it ends otherwise,
+    ``failed`` is called with the error, in this thread. ``attempts``: retries after a temporary
+    error; ``wait``: see ``Retries``.
     """
 
     def __init__(

@@ -40,18 +40,19 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class ExecutorDisk:
-    """The disks of executors that can't read the driver's. ``cache_bytes``: the most bytes that
-    spark_repl keeps on each of them between tasks."""
+    """The disks of executors that can't read the driver's disk. ``cache_bytes``: the most bytes
+    that spark_repl keeps on each of them between tasks."""
 
     cache_bytes: int
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Return a context in which this process keeps its files on its own disk. Spark gives the
-        process later to tasks of other sessions, whose executors may read the driver's disk.
+        """Return a context in which this process keeps its files on its own disk. After the
+        context, Spark may give the process to tasks of other sessions, whose executors may read the
+        driver's disk.
 
-        At its end, at most every 30 s in a process, remove the least recently used files if there
-        are more than ``cache_bytes``. Raise OSError.
+        At its end, but at most every 30 s in a process, remove the least recently used files if
+        there are more than ``cache_bytes``. Raise OSError.
         """
         global _root, _trimmed, _cache_bytes, _free_bytes
         root = os.path.join(local_folder(), _ROOT)
@@ -92,15 +93,16 @@ def has_own_disk() -> bool:
 
 
 def own_path(path: str) -> str:
-    """Return where this process keeps the file that the driver keeps at the absolute ``path``."""
+    """Return the path at which this process keeps its version of the file that the driver has at
+    the absolute ``path``."""
     return _root + path if _root else path
 
 
 def take_room(size: int) -> bool:
     """Return whether a file of ``size`` bytes may be kept on this process's disk. Otherwise the
-    task uses its content and drops it. On the driver's disk every file may.
+    task uses its content without storing it. On the driver's disk every file may be kept.
 
-    After the first file that does not fit there is no room until the end of the task.
+    After the first file that does not fit, no further file fits until the end of the task.
     """
     global _free_bytes
     if not _root:
@@ -119,7 +121,7 @@ def has_room() -> bool:
 
 
 def mark_used(path: str) -> None:
-    """Note that a file of an executor's own disk was used. Do nothing on the driver's disk."""
+    """Record that a file on an executor's own disk was used. Do nothing on the driver's disk."""
     if _root:
         with suppress(OSError):
             if time.time() - os.path.getmtime(path) > _USED_S:

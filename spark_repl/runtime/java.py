@@ -57,11 +57,12 @@ def _asked(java: str) -> str:
 
 
 def jvm_end(error: BaseException) -> JvmEndedError | None:
-    """Return the error for a connection that was lost because Spark's JVM has ended, else None.
+    """Return the error for a connection that was lost because Spark's JVM has ended, otherwise
+    None.
 
-    None if the JVM listens, or if ``error`` is not of a connection. A JVM that is being killed may
-    close the connection some time before its port. This is waited for, unless Java answered, or the
-    connection was not Spark's.
+    Return None if the JVM listens, or if ``error`` is not an error of a connection. A JVM that is
+    being killed may close the connection some time before its port. The function waits for this,
+    unless Java answered, or the connection was not Spark's.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark import SparkContext
@@ -109,15 +110,17 @@ def jar_folder() -> Path:
 
 
 def delta_jars() -> list[str]:
-    """Return Delta's jars without jars that Spark has. Ivy fetches jars that the cache lacks."""
+    """Return Delta's jars, without jars that Spark already has. Ivy fetches jars that are not in
+    the cache."""
     return _not_shipped(_jars(jar_folder(), [delta_package()]))
 
 
 def s3_jars() -> list[str]:
-    """Return the jars of S3A for Spark's version of Hadoop, 19 MB, without jars that Spark has.
+    """Return the jars of S3A for Spark's version of Hadoop, 19 MB, without jars that Spark already
+    has.
 
-    Ivy fetches them likewise. S3A depends on a bundle of all of AWS, 600 MB. The four parts of its
-    release that S3A uses replace it.
+    Ivy fetches them in the same way. S3A depends on a bundle of all of AWS, 600 MB, which is
+    replaced by the four parts of its release that S3A uses.
     """
     hadoop = next((_pyspark() / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
     package = f"org.apache.hadoop:hadoop-aws:{hadoop}"

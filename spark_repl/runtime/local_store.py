@@ -72,9 +72,9 @@ class LocalStore:
         return content, _tag(content)
 
     def put_if_match(self, path: str, content: bytes, tag: Tag | None) -> Tag | None:
-        """Replace the file under a lock (flock). A file that another writer has put there meanwhile
-        has to be locked again. The tag is a digest of the content. Raise TimeoutError if another
-        process, maybe a suspended one, holds the lock for ``_LOCK_S`` seconds."""
+        """Replace the file under a lock (flock). If another writer has replaced the file meanwhile,
+        the new file has to be locked. The tag is a digest of the content. Raise TimeoutError if
+        another process, possibly a suspended one, holds the lock for ``_LOCK_S`` seconds."""
         if tag is None:
             try:
                 self.put_if_absent(path, content)

@@ -91,7 +91,7 @@ class ObjectStore:
         return cast(BinaryIO, io.BufferedReader(self.open_parquet(path), _AHEAD_BYTES))
 
     def open_parquet(self, path: str) -> ObjectInput:
-        """Open an object whose ranges are read as they are asked for, none ahead."""
+        """Open an object whose ranges are read when they are requested, without reading ahead."""
         return ObjectInput(path, self.stat(path).size)
 
     def open_output(self, path: str) -> BinaryIO:
@@ -141,7 +141,7 @@ class ObjectStore:
         return [path[len(key) + 1 :] for path in paths]
 
     def entries(self, folder: str) -> dict[str, StoredFile]:
-        """Return the objects right below a folder, by name."""
+        """Return the objects directly below a folder, by name."""
         client, key = client_of(folder)
         objects = _list_folder(client, key, folder)["objects"]
         return {meta["path"][len(key) + 1 :]: _entry(meta) for meta in objects}
@@ -171,7 +171,7 @@ class ObjectStore:
 
 
 class ObjectInput(io.RawIOBase):
-    """An object to read from any place: a request for each read."""
+    """An object that can be read at any offset, with one request for each read."""
 
     def __init__(self, path: str, size: int) -> None:
         self._path, self._size, self._at = path, size, 0
@@ -211,10 +211,11 @@ class ObjectInput(io.RawIOBase):
 
 
 class ObjectOutput:
-    """A new object: sent in one request if it is small, otherwise in parts, several at once. It
-    exists after it is closed. If its context fails it never exists, and its parts are removed.
+    """A new object. It is sent in one request if it is small, otherwise in parts, several in
+    parallel. It exists after it is closed. If its context fails, it never exists, and its parts are
+    removed.
 
-    It is no ``io`` class: those close an object that is garbage-collected.
+    It is not an ``io`` class, because those close an object that is garbage-collected.
     """
 
     def __init__(self, path: str) -> None:
@@ -250,7 +251,7 @@ class ObjectOutput:
         return size
 
     def flush(self) -> None:
-        """Do nothing: an object is there as a whole, or not at all."""
+        """Do nothing: an object exists completely or not at all."""
 
     def close(self) -> None:
         if self.closed:

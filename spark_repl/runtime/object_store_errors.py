@@ -76,8 +76,8 @@ _SIGNATURE = re.compile(r"((?:sig|signature|X-Amz-\w+|X-Goog-\w+)=)[^&\s)]+", re
 def translated_errors(path: str) -> Iterator[None]:
     """Translate the errors of obstore's calls about ``path``.
 
-    Raise FileNotFoundError, FileExistsError, TargetError, ConfigError, or OSError, with a number if
-    a retry may cure it: EBUSY if the store is throttled, EKEYEXPIRED, ETIMEDOUT, EIO.
+    Raise FileNotFoundError, FileExistsError, TargetError, ConfigError, or OSError. The OSError has
+    a number if a retry may succeed: EBUSY if the store is throttled, EKEYEXPIRED, ETIMEDOUT, EIO.
     """
     try:
         yield
@@ -116,10 +116,10 @@ def _text(error: Exception) -> str:
 
 
 def recognized(error: OSError, path: str) -> TargetError | OSError | None:
-    """Return the exception to raise for an error that names its cause: no bucket, refused or
-    expired credentials.
+    """Return the exception to raise for an error with a known cause: no bucket, refused or expired
+    credentials.
 
-    ``error`` is of any client of the store, and has no number. Return None for another error.
+    ``error`` comes from any client of the store, and has no number. Return None for another error.
     """
     text = _text(error)
     if cause := _cause_of(error, text, path):
@@ -156,18 +156,18 @@ def _cause_of(error: Exception, text: str, path: str) -> TargetError | OSError |
 
 
 def lacks_credentials(error: OSError) -> bool:
-    """Return whether a machine outside of a cloud was given no credentials."""
+    """Return whether a machine outside a cloud has no credentials."""
     return bool(_NO_CREDENTIALS.search(str(error)))
 
 
 def call_when_expired(action: Callable[[], object]) -> None:
-    """Have ``action`` called whenever credentials have expired that can be renewed."""
+    """Call ``action`` whenever credentials have expired that can be renewed."""
     _on_expired.append(action)
 
 
 def expired(text: str, path: str) -> TargetError | OSError:
     """Return the exception for expired credentials: an OSError with a number if a new attempt can
-    read newer ones, else a TargetError. The store has not carried the request out."""
+    read newer ones, otherwise a TargetError. The store did not execute the request."""
     if any(os.environ.get(name) for name in _FIXED[uri_parts(path)[0]]):
         return TargetError(
             f"the credentials for the object store have expired: {text[:_MOST]}",

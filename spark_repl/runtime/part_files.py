@@ -18,14 +18,15 @@ _DEAD_S = 3600
 
 
 def is_part(name: str) -> bool:
-    """Return whether a name is a part's: it ends with .part or .new, or Spark's: .NAME.tmp."""
+    """Return whether the name is that of a temporary file: it ends with .part or .new, or is
+    Spark's .NAME.tmp."""
     return _PART.fullmatch(name) is not None
 
 
 def remove_dead_parts(*folders: str | os.PathLike[str]) -> None:
-    """Remove parts that were last written to at least an hour ago.
+    """Remove temporary files that were last written to at least an hour ago.
 
-    Folders may be missing. A part that can't be removed stays for the next time.
+    Folders may be missing. A file that can't be removed stays until the next time.
     """
     for path in _parts(folders):
         with suppress(OSError):  # removed meanwhile, or not removable

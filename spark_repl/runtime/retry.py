@@ -101,15 +101,15 @@ def disk_full(error: BaseException) -> bool:
 
 
 def throttled(error: BaseException) -> bool:
-    """Return whether an object store has refused requests for more than the time for which
-    ``store_requests`` repeats them, because there are too many."""
+    """Return whether an object store has refused requests, because there were too many, for longer
+    than ``store_requests`` repeats them."""
     if not isinstance(error, OSError) or error.errno != errno.EBUSY:
         return False
     return isinstance(error.filename, str) and is_remote(error.filename)
 
 
 def temporary(error: BaseException) -> bool:
-    """Return whether a new attempt can succeed without a person's help."""
+    """Return whether a new attempt can succeed without manual intervention."""
     error = _of_commit(error)
     if isinstance(error, OSError):
         if not error.errno and _TEMPORARY_STORE.search(str(error)):
@@ -147,7 +147,7 @@ def number_of(error: BaseException) -> int:
 class Retry:
     """The ``number``-th retry of the group in ``slot``, after a temporary error of ``workers``.
 
-    After a conflict, ``workers`` are all of the group's.
+    After a conflict, ``workers`` are all workers of the group.
     """
 
     error: BaseException
@@ -162,7 +162,7 @@ class Retry:
 
 
 def until_stopped(stopping: threading.Event, seconds: float) -> bool:
-    """Wait so many seconds, or until the event is set. Return whether it is set."""
+    """Wait this number of seconds, or until the event is set. Return whether it is set."""
     return stopping.wait(seconds)
 
 
@@ -196,8 +196,8 @@ class RetryCount:
     def next(self, workers: Collection[int], lane: str, most: int) -> int:
         """Count a retry of these workers, in a lane if one is named, and return its number.
 
-        The number is that of the worker with the most retries. Return 0 and count nothing if this
-        worker has had ``most`` retries.
+        The number is that of the worker with the most retries. If this worker already has ``most``
+        retries, return 0 and count nothing.
         """
         with self._lock:
             had = max((self._counts.get(worker, 0) for worker in workers), default=0)
@@ -232,11 +232,11 @@ class RetryCounts:
         self._counts[slot] = RetryCount(workers, on_wait, had)
 
     def end(self, slot: int) -> None:
-        """Forget the slot's group, which is committed or given up."""
+        """Remove the counts of the slot's group, which is committed or given up."""
         self._counts.pop(slot, None)
 
     def of(self, slot: int) -> RetryCount:
-        """Return the count of the slot's group, or a new one for work of no group."""
+        """Return the count of the slot's group, or a new one for work that belongs to no group."""
         return self._counts.get(slot) or RetryCount()
 
 
@@ -244,8 +244,8 @@ class Retries:
     """Repeats work after temporary errors and conflicts. ``run`` is safe from any thread.
 
     ``most``: attempts after temporary errors (``transaction_retries``), the n-th after min(n, 5) s.
-    If another writer's commit comes in between, CONFLICTS_MAX attempts follow. ``wait`` passes the
-    time before the next attempt.
+    If another writer's commit comes in between, there are up to CONFLICTS_MAX further attempts.
+    ``wait`` waits for the given time before the next attempt.
     """
 
     def __init__(
@@ -270,13 +270,13 @@ class Retries:
         failed: Callable[[], Iterable[int]] = _everybody,
         lane: str = "",
     ) -> T:
-        """Return the result of ``work``, called again after each temporary failure.
+        """Return the result of ``work``, which is called again after each temporary failure.
 
-        Attempts count for the group in ``slot``: for the workers that ``failed`` names then (all of
-        the group's if it names none), and in a ``lane`` beside others. Without a group, attempts
-        count from the last change of ``progress()``.
+        Attempts count for the group in ``slot``: for the workers that ``failed`` then returns (all
+        workers of the group if it returns none), and with a ``lane`` separately from other lanes.
+        Without a group, attempts count from the last change of ``progress()``.
 
-        Raise an error that is not temporary unchanged; JvmEndedError if Spark is gone;
+        Raise an error that is not temporary unchanged. Raise JvmEndedError if Spark has ended;
         GivenUpError, with MySQL's words, after the last attempt; Stopped if stop() interrupts.
         """
         conflicts = waits = 0

@@ -27,13 +27,13 @@ _COLUMNS = "number int, content binary"
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is one of Spark Connect."""
+    """Return whether a session uses Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def master_of(spark: SparkSession) -> str:
-    """Return the master of a session's executors. Return the address of a Spark Connect server that
-    is on another machine: its master may be local there."""
+    """Return the master of a session's executors. For a Spark Connect server on another machine,
+    return its address, because its master may be local there."""
     if not is_connect(spark):
         return spark.sparkContext.master or "local"
     session: Any = spark
@@ -43,7 +43,7 @@ def master_of(spark: SparkSession) -> str:
 
 
 def run_job(spark: SparkSession, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Return what ``function`` returns for each item. Each one is a task of its own. Raise what
+    """Return what ``function`` returns for each item. Each item is a separate task. Raise what
     Spark raises: PySparkException, Py4JError, OSError."""
     if not is_connect(spark):
         count = len(items)

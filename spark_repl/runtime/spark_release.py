@@ -67,7 +67,7 @@ else:
 
 
 def spark_version() -> str:
-    """Return the version of the installed pyspark, for example "4.2.1". A distribution of Spark may
+    """Return the version of the installed pyspark, for example "4.2.1". Some distributions of Spark
     have pyspark without a package's metadata."""
     with extra_named():
         from pyspark import __version__
@@ -109,7 +109,7 @@ def aws_sdk(hadoop: str) -> str:
 
 
 def checkpoint_manager() -> str:
-    """Return the class that writes a stream's checkpoint by the file system. Spark 4.1 moved it to
-    a package of its own."""
+    """Return the class that writes a stream's checkpoint through the file system. Spark 4.1 moved
+    it to a separate package."""
     package = "" if spark_release() == "4.0" else "checkpointing."
     return f"org.apache.spark.sql.execution.streaming.{package}FileSystemBasedCheckpointFileManager"

@@ -100,17 +100,17 @@ def build_session(
     target: str = "",
     delta: bool = True,
 ) -> SparkSession:
-    """Return a session with the applier's settings, and with Delta; ``settings`` win over ours.
+    """Return a session with the applier's settings, and with Delta; ``settings`` override them.
 
-    ``delta``: whether the session can read Delta tables. The jars are fetched when they are not in
-    the cache yet; so are Hadoop's S3A jars, if ``target``, where the tables are, is on S3. The
-    applier writes tables without Spark and needs neither.
+    ``delta``: whether the session can read Delta tables. The jars are fetched if they are not in
+    the cache yet. Hadoop's S3A jars are fetched also if ``target``, where the tables are, is on S3.
+    The applier writes tables without Spark and needs neither.
 
-    If the process has a SparkContext that is not from here, the session is a new one of that
-    context: SQL settings, temporary views and data sources are its own, and master, jars and log
-    level are the context's. Under spark-submit, master and jars are kept. ``java_options`` go to
-    the driver's JVM. A ``master`` sc://HOST:PORT is a server of Spark Connect. Raise SetupError or
-    ConfigError.
+    If the process already has a SparkContext that this function did not create, the session is a
+    new one in that context: it has its own SQL settings, temporary views and data sources, but the
+    context's master, jars and log level. Under spark-submit, master and jars are kept.
+    ``java_options`` are for the driver's JVM. A ``master`` sc://HOST:PORT is a server of Spark
+    Connect. Raise SetupError or ConfigError.
     """
     global _first
     if master and master.startswith(CONNECT):
@@ -142,8 +142,9 @@ def build_session(
 
 @contextmanager
 def same_interrupt_handler() -> Iterator[None]:
-    """Restore the handler of SIGINT, which a new SparkContext replaces if the main thread makes it.
-    On another thread nothing replaces it, but the main thread may set its own meanwhile."""
+    """Restore the handler of SIGINT, which a new SparkContext replaces if the main thread creates
+    it. On another thread nothing is replaced, but the main thread may meanwhile set its own
+    handler."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is not threading.main_thread():
@@ -153,8 +154,8 @@ def same_interrupt_handler() -> Iterator[None]:
 
 
 def own_session(spark: Session) -> Session:
-    """Return a session with the applier's settings: ``spark`` if it is of this module, otherwise a
-    session of ours of the same context. Nothing of another's session is changed."""
+    """Return a session with the applier's settings: ``spark`` if this module created it, otherwise
+    a new session in the same context. Another program's session is not changed."""
     if not isinstance(spark, SparkSession) or spark is _own:
         return spark
     context = spark.sparkContext
@@ -164,8 +165,8 @@ def own_session(spark: Session) -> Session:
 
 
 def check_store(spark: SparkSession) -> None:
-    """Raise SetupError if a session can't read tables on S3: Hadoop's S3A is not on its class
-    path. Of a session on Spark Connect nothing is known."""
+    """Raise SetupError if a session can't read tables on S3, because Hadoop's S3A is not on its
+    class path. For a session on Spark Connect this can't be checked."""
     jvm: Any = getattr(spark, "_jvm", None)
     if jvm is not None and isinstance(jvm.org.apache.hadoop.fs.s3a.S3AFileSystem, JavaPackage):
         raise SetupError(

@@ -26,17 +26,17 @@ Session = SparkSession | Future[SparkSession]
 
 
 def end_launched_spark() -> None:
-    """Kill the JVM that this process has launched. Do nothing before it runs, or if another program
-    has launched it (spark-submit)."""
+    """Kill the JVM that this process has launched. Do nothing if it does not run yet, or if another
+    program has launched it (spark-submit)."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is not None:
         process.kill()
 
 
 class StartingSession(Future[SparkSession]):
-    """A session that a thread builds. ``may_end`` returns whether the process ends, so that nobody
-    needs the session; ``end_spark`` then ends the start: Spark tries for a minute or more to reach
-    a master that does not answer."""
+    """A session that a thread builds. ``may_end`` returns whether the process is ending and does
+    not need the session; ``end_spark`` then ends the start, because Spark tries for a minute or
+    more to reach a master that does not answer."""
 
     def __init__(
         self, build: Callable[[], SparkSession], may_end: Callable[[], bool],
@@ -70,8 +70,8 @@ def starting(
     may_end: Callable[[], bool] = lambda: True,
     end_spark: Callable[[], None] = end_launched_spark,
 ) -> Iterator[StartingSession]:
-    """Build a session on a thread. At the end wait for the thread, because a process must not end
-    while its JVM starts. End the start first after Ctrl-C."""
+    """Build a session on a thread. At the end of the context, wait for the thread, because a
+    process must not end while its JVM starts. After Ctrl-C, end the start first."""
     session = StartingSession(build, may_end, end_spark)
     try:
         yield session
@@ -88,10 +88,10 @@ def is_built(session: Session) -> bool:
 
 
 def built(session: Session, is_stopping: Callable[[], bool] = lambda: False) -> SparkSession:
-    """Return the session when it is built. Raise JvmEndedError if the JVM was killed while it
-    started, else SparkReplError if the session can't be built: no retry changes that, whatever the
-    reason. If ``is_stopping`` returns True before, raise Stopped. End the start first if the
-    process ends, so that no other thread waits for the session."""
+    """Return the session as soon as it is built. Raise JvmEndedError if the JVM was killed while it
+    started, otherwise SparkReplError if the session can't be built, because a retry would not
+    change this. If ``is_stopping`` returns True before, raise Stopped. If the process is ending,
+    end the start first, so that no other thread waits for the session."""
     if not isinstance(session, Future):
         return session
     while not session.done():

@@ -21,7 +21,7 @@ class StoredFile(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """A store's name for the content of a file at one time. Different contents have different
+    """A store's identifier for the content of a file at one time. Different contents have different
     tags."""
 
     e_tag: str | None
@@ -29,10 +29,11 @@ class Tag(NamedTuple):
 
 
 class Store(Protocol):
-    """Safe from any thread. A store must not be used on both sides of a fork."""
+    """The operations on files. Safe from any thread. A store must not be used both before and after
+    a fork."""
 
     def read(self, path: str) -> bytes:
-        """Return a whole file, in one request. Raise FileNotFoundError."""
+        """Return a complete file, in one request. Raise FileNotFoundError."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Return ``length`` bytes from ``start``, fewer at the end of the file. ``start`` is below
@@ -46,10 +47,10 @@ class Store(Protocol):
         fails. A file exists at once."""
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a whole file, or replace it."""
+        """Write a complete file, or replace it."""
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write a whole file if the name is free. Exactly one of several writers succeeds.
+        """Write a complete file if the name is free. Exactly one of several writers succeeds.
 
         Raise FileExistsError if another writer has the name. Raise OSError if the outcome is
         unknown: the file may exist now or later. If an answer is lost and a second request finds
@@ -72,15 +73,15 @@ class Store(Protocol):
         """Return size and time of a file. Raise FileNotFoundError, also for a folder."""
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file, or a folder."""
+        """Return whether there is a file or a folder of this name."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the files and folders right below a folder; none where there is no
-        folder."""
+        """Return the names of the files and folders directly below a folder; none if the folder
+        does not exist."""
 
     def names_after(self, folder: str, name: str) -> list[str]:
-        """Return the names of the files right below a folder that come after ``name``, in order;
-        none where there is no folder."""
+        """Return the names of the files directly below a folder that come after ``name``, in order;
+        none if the folder does not exist."""
 
     def walk(self, folder: str) -> Iterator[tuple[str, StoredFile]]:
         """Yield each file below a folder, at any depth, with its path relative to the folder."""
@@ -90,4 +91,4 @@ class Store(Protocol):
         error."""
 
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder with all that is in it."""
+        """Remove a folder with all its content."""

@@ -245,7 +245,7 @@ def _ask_process() -> dict[str, Any]:
 
 
 def forget_clients() -> None:
-    """Have the next requests read credentials again, from profiles and all other sources."""
+    """Make the next requests read credentials again, from profiles and all other sources."""
     _client.cache_clear()
 
 

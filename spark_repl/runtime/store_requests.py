@@ -58,7 +58,8 @@ def paused_s() -> float:
 
 @contextmanager
 def each_pause(listener: Callable[[], None]) -> Iterator[None]:
-    """Call ``listener`` in the context when a thread begins to pause before a repeated request."""
+    """Return a context in which ``listener`` is called when a thread begins to pause before a
+    repeated request."""
     _listeners.append(listener)
     try:
         yield
@@ -75,8 +76,9 @@ def count_requests(kind: str, number: int = 1) -> None:
 def send(kind: str, request: Callable[[], T], *, number: int = 1, repeat_s: float = REPEAT_S) -> T:
     """Return the result of a request, which obstore sends as ``number`` requests.
 
-    Repeat it after errors that a retry may cure, for ``repeat_s`` seconds, and five times if the
-    store is not throttled. ``request`` raises errors as ``object_store_errors`` translates them.
+    Repeat it after errors after which a retry may succeed: for ``repeat_s`` seconds, and at most
+    five times if the store is not throttled. ``request`` raises errors as ``object_store_errors``
+    translates them.
     """
     until, repeats = time.monotonic() + repeat_s, Counter[str]()
     while True:

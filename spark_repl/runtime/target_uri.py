@@ -120,8 +120,8 @@ def on_s3(path: str) -> bool:
 
 
 def state_folder(path: str) -> str:
-    """Return a relative path of what belongs to a canonical URI: another one for each URI. Buckets
-    of S3 have three letters or more."""
+    """Return a relative path for the local files of a canonical URI, different for each URI. Bucket
+    names on S3 have at least three letters."""
     scheme = uri_parts(path)[0]
     return key_of(path) if scheme == "s3a" else f"{_STATE[scheme]}/{key_of(path)}"
 

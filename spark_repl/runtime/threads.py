@@ -22,13 +22,14 @@ _CHANNEL: ContextVar[str] = ContextVar("channel", default="")
 
 
 def channel_here() -> str:
-    """Return this thread's channel; "" in a process of one channel, and for work of no channel."""
+    """Return this thread's channel; "" in a process with one channel, and for work that belongs to
+    no channel."""
     return _CHANNEL.get()
 
 
 @contextmanager
 def under_channel(name: str) -> Iterator[None]:
-    """Assign this thread, and threads that it starts meanwhile, to the channel."""
+    """Assign this thread, and threads that it starts within the context, to the channel."""
     before = _CHANNEL.set(name)
     try:
         yield
@@ -55,8 +56,8 @@ class Pool(ThreadPoolExecutor):
 
 
 def map_at_once(function: Callable[[T], R], items: Sequence[T], most: int) -> list[R]:
-    """Return what ``function`` returns for each item, in order. Work on ``most`` items at once; a
-    single item needs no thread. Raise what ``function`` raises for the first item that fails."""
+    """Return what ``function`` returns for each item, in order. Process ``most`` items in parallel;
+    a single item needs no thread. Raise what ``function`` raises for the first item that fails."""
     if len(items) < 2:
         return [function(item) for item in items]
     with Pool(min(most, len(items))) as pool:

@@ -15,6 +15,7 @@ def cache_folder() -> Path:
 
 
 def cache_index_folder(path: str) -> str:
-    """Return the folder of the index of a log without a target. Nothing is written beside a log."""
+    """Return the folder of the index of a log without a target. Nothing is written into the log's
+    own folder."""
     folder = os.path.abspath(path).strip("/").replace("/", "-")
     return str(cache_folder() / "index" / folder)

@@ -26,8 +26,9 @@ _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 class WallClock:
     """Compares the time of day with the time since the host's start.
 
-    Nothing may be removed by its age because a clock was a week ahead for a minute. A jump ahead by
-    more than an hour is believed after a day. A clock that goes back makes nothing old.
+    Files must not be removed by their age because a clock was a week ahead for a minute. So a jump
+    ahead by more than an hour is accepted only after a day. If a clock goes back, no file becomes
+    older.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class WallClock:
     def is_ahead(self) -> bool:
         """Compare the clocks, log a new jump, and return whether the clock may be ahead.
 
-        A jump may also have corrected a slow clock: after a day it counts as that.
+        A jump may also have corrected a slow clock; after a day it counts as such a correction.
         """
         now = self._running()
         jump = self._wall() - now - self._offset
@@ -60,10 +61,10 @@ class WallClock:
 
 
 class SteadyTime:
-    """Time of day that continues if the host's clock is set back.
+    """Time of day that continues to increase if the host's clock is set back.
 
-    It stamps retired files. With a slow clock they would seem old once it is corrected, and the
-    next VACUUM would remove files that cuts still need.
+    It dates removed files. With a slow clock they would seem old when the clock is corrected, and
+    the next VACUUM would remove files that cuts still need.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class SteadyTime:
         self._offset = wall() - running()
 
     def follow(self, written_s: float) -> None:
-        """Advance to the time of something written, perhaps by another host: it is in the past."""
+        """Advance to the time of something that was written, perhaps by another host, because that
+        time is in the past."""
         self._offset = max(self._offset, written_s - self._running())
 
     def now_s(self) -> float:

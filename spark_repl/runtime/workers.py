@@ -46,7 +46,7 @@ class Workers:
     this process does not wait for a session that is still being built.
 
     ``task_retries``: attempts that Spark repeated because an executor was lost. ``config``: the
-    applier's configuration, or None if the tasks use no file of the driver's disk.
+    applier's configuration, or None if the tasks use no file on the driver's disk.
     """
 
     def __init__(self, spark: Session, count: int, config: Config | None = None) -> None:
@@ -55,8 +55,8 @@ class Workers:
 
     @cached_property
     def disk(self) -> ExecutorDisk | None:
-        """Return the executors' disks, None if they read the driver's. Wait for the session if that
-        depends on its master."""
+        """Return the executors' disks, or None if they read the driver's disk. Wait for the session
+        if this depends on its master."""
         return None if self._config is None else disk_of(self._session, self._config)
 
     def has_own_disks(self, *, wait: bool = True) -> bool:
@@ -66,7 +66,7 @@ class Workers:
 
     @staticmethod
     def is_small(*, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
-        """Return whether so much work costs less in this process than as a Spark job."""
+        """Return whether this amount of work costs less in this process than as a Spark job."""
         return log_bytes <= HERE_LOG_BYTES and rows <= HERE_ROWS and file_bytes <= HERE_FILE_BYTES
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
@@ -110,9 +110,9 @@ def share_out(
 ) -> tuple[list[list[int]], list[int]]:
     """Return the numbers of each bundle's tasks, and of the tasks that the driver has to run.
 
-    A bundle is one Spark task. There are ``count`` bundles at most, or more if a bundle would be
-    larger than ``most`` bytes. A single task above that bound can't be sent. None: there is no
-    bound. Sizes are those of cloudpickle, which Spark uses: it also takes views of dicts.
+    A bundle is one Spark task. There are at most ``count`` bundles, or more if a bundle would be
+    larger than ``most`` bytes (None: no bound). A single task above that bound can't be sent. Sizes
+    are measured with cloudpickle, which Spark uses, and which also accepts views of dicts.
     """
     dumps: Any = cloudpickle.dumps
     sizes = [0 if most is None else len(dumps(task)) for task in tasks]
@@ -137,7 +137,7 @@ def _message_bytes(spark: SparkSession) -> int | None:
 
 
 def use_pool(spark: SparkSession) -> bool:
-    """Give the jobs of this thread to the session's pool. Return whether it has one: Spark keeps
+    """Assign the jobs of this thread to the session's pool. Return whether it has one: Spark keeps
     the choice for each thread."""
     pool = None if is_connect(spark) else spark.conf.get(POOL, None)
     if pool:
@@ -166,8 +166,8 @@ def all_of(outcomes: Iterable[R | Exception]) -> list[R]:
 class Guarded:
     """Returns errors of tasks as values, because Spark would turn raised errors into text.
 
-    It returns Spark's number of the attempt, from 0, with the outcomes. ``disk``: the executors'
-    disks, None if they read the driver's.
+    With the outcomes it returns Spark's number of the attempt, starting at 0. ``disk``: the
+    executors' disks, or None if they read the driver's disk.
     """
 
     def __init__(self, function: Callable[[Any], Any], disk: ExecutorDisk | None = None) -> None:

@@ -22,9 +22,9 @@ _UNKNOWN, _WRONG_STATE, _DUPLICATE = 1397, 1399, 1440
 
 @dataclass(frozen=True)
 class Branch:
-    """A prepared branch: ``[start, end)`` of ``path`` holds its first part.
+    """A prepared branch: ``[start, end)`` of ``path`` has its first part.
 
-    If there are ``pieces``, offsets count in the pieces end to end. ``position`` (packed) and
+    If there are ``pieces``, offsets refer to the concatenated pieces. ``position`` (packed) and
     ``gtid`` belong to its XA PREPARE, ``prepared_at`` is its time in microseconds since 1970 UTC.
     """
 
@@ -41,7 +41,7 @@ class Branch:
     pieces: tuple[Piece, ...] = ()
 
     def open(self) -> BinaryIO:
-        """Open the bytes in which ``start`` and ``end`` count."""
+        """Open the bytes to which ``start`` and ``end`` refer."""
         return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
 
     @property
@@ -49,11 +49,11 @@ class Branch:
         return self.end - self.start
 
     def in_own_file(self, path: str) -> Branch:
-        """Return the branch with its bytes in a file of its own, ``path``."""
+        """Return the branch with its bytes in a separate file, ``path``."""
         return replace(self, path=path, start=0, end=self.size, pieces=())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the branch as a cut records it, after its bytes were stored."""
+        """Return the branch in the form that a cut records, after its bytes were stored."""
         return {
             **self.xid.to_json(),
             "position": self.position,
@@ -111,7 +111,7 @@ class Branches:
 
 
 def wrong_state() -> StatementError:
-    """Return error 1399: a first part ends with neither XA PREPARE nor a rollback."""
+    """Return error 1399, for a first part that ends with neither XA PREPARE nor a rollback."""
     return StatementError(
         "XAER_RMFAIL: The command cannot be executed when global transaction is in the IDLE state:"
         " an XA transaction ends without an XA_PREPARE event",
@@ -125,7 +125,7 @@ Step = tuple[int, Kind, Branch]
 
 @dataclass(frozen=True)
 class XaGroup:
-    """What a group does to XA branches.
+    """The effect of a group on XA branches.
 
     ``before``: the branches that are prepared before the group. ``steps``: the group's XA parts, by
     index of its records. ``prepared``: the branches that are prepared after it, all durable.

@@ -38,7 +38,7 @@ BY_HAND_MAX = 50
 
 @dataclass(frozen=True)
 class ByHand:
-    """The place at which an XA branch is ended by hand: after one transaction of the log.
+    """The position at which an XA branch is ended by hand: after one transaction of the log.
 
     ``position``: where that transaction ends (packed). ``gtid``: its GTID, "" if it has none.
     ``committed_us``: when the source committed it, in microseconds since 1970 UTC. ``number``: how
@@ -52,14 +52,14 @@ class ByHand:
 
     @property
     def end(self) -> int:
-        """Return the position of tables after the branch. It precedes the end of any later
+        """Return the position of tables that have the branch. It is before the end of any later
         transaction."""
         return self.position + 1 + self.number
 
     @property
     def place(self) -> int:
         """Return the position of the branch's rows, which no other transaction has. It is after the
-        start of every earlier transaction and before that of every later one."""
+        start of every earlier transaction and before the start of every later one."""
         return self.position - BY_HAND_MAX + self.number
 
 
@@ -92,7 +92,8 @@ class Group:
 
     @classmethod
     def of(cls, records: Records, wave: npt.NDArray[np.int32], last: int) -> Group:
-        """Return the group as the planner cuts it, with all transactions for the first worker."""
+        """Return the group as the planner creates it, with all transactions for the first
+        worker."""
         return cls(records, wave, np.zeros(len(records), np.int32), last)
 
     @classmethod
@@ -149,8 +150,8 @@ class Group:
         return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
     def of_rows(self) -> Group:
-        """Return the group in which the rows of its statement (CREATE TABLE ... SELECT) count as a
-        transaction's."""
+        """Return the group in which the rows of its statement (CREATE TABLE ... SELECT) count as
+        those of a transaction."""
         records = self.records.copy()
         records["kind"] = Kind.ROWS
         return replace(self, records=records)
@@ -165,7 +166,8 @@ class Group:
         return int(np.argmax(holds))  # 0 as well when none does
 
     def first(self, count: int, xa: XaGroup) -> Group:
-        """Return a group of the first ``count`` transactions, which do ``xa`` to branches."""
+        """Return a group of the first ``count`` transactions, which have the effect ``xa`` on
+        branches."""
         return replace(
             self, records=self.records[:count], wave=self.wave[:count],
             worker=self.worker[:count], xa=xa,
@@ -174,7 +176,7 @@ class Group:
 
 @dataclass(frozen=True)
 class StagedGroup:
-    """A group that the workers have read.
+    """A group after the workers have read it.
 
     ``by_worker``: what each worker staged. ``folder``: the folder of the staged files, None if all
     streams are in memory. ``already``: how many transactions some table already has.

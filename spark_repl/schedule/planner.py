@@ -27,7 +27,8 @@ class Batch:
 
 
 class Planner:
-    """Cuts batches into groups. Bounds on rows use an estimate learned from earlier groups."""
+    """Divides batches into groups. Bounds on rows use an estimate that is corrected with earlier
+    groups."""
 
     def __init__(self, apply: Apply) -> None:
         self._limits = GroupLimits(
@@ -61,13 +62,14 @@ class Planner:
         return replace(group, in_a_row=bool(batch.barrier[first : last + 1].sum() > 1))
 
     def observe(self, group: Group, changes: int) -> None:
-        """Correct the estimate by the number of row changes that a group really had."""
+        """Correct the estimate with the actual number of row changes of a group."""
         size = int(group.records["uncompressed"].sum())
         self._estimate = self._estimate.observe(size, changes)
 
 
 def assign_workers(group: Group, workers: int) -> Group:
-    """Return the group with a worker for each transaction; the first reads those without rows."""
+    """Return the group with a worker for each transaction; the first worker gets transactions
+    without rows."""
     worker = np.zeros(len(group.records), np.int32)
     holds = np.isin(group.records["kind"], WITH_ROWS)
     worker[holds] = assign(group.wave[holds], group.records["length"][holds], workers)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 def skip_transactions(
     records: Records, skip: GtidSet, *, statements: bool = True
 ) -> tuple[Records, int]:
-    """Return (the records with the transactions of ``skip`` made empty, how many these are).
+    """Return (the records, with the transactions of ``skip`` marked as empty; the number of these).
 
     Empty transactions keep their slots in the commit order and change nothing. With
-    ``statements=False`` statements are counted but not made empty: the caller has to skip them.
+    ``statements=False`` statements are counted but not marked as empty: the caller has to skip
+    them.
     """
     if not skip:
         return records, 0
@@ -35,7 +36,8 @@ def skip_transactions(
 
 
 def skip_copied(records: Records, executed: GtidSet) -> Records:
-    """Return the records with those of ``executed``, whose changes a copy already has, made empty.
+    """Return the records, with those of ``executed``, whose changes a copy already has, marked as
+    empty.
 
     XA PREPARE still prepares its branch, and XA COMMIT becomes a rollback: it ends the branch
     without applying its rows.

@@ -28,9 +28,9 @@ def stage_tasks(
 ) -> list[StageTask]:
     """Return one task for each worker that has transactions with rows.
 
-    ``base``: what packed positions add to the numbers of the log's files.
-    ``skip``: by table, which of the group's transactions [n] the table already has. ``template``:
-    a task without spans, whose settings every task gets.
+    ``base``: the difference between packed positions' file numbers and those of the log's files.
+    ``skip``: by table, which of the group's transactions [n] the table already has. ``template``: a
+    task without spans, whose settings every task gets.
     """
     holds = np.flatnonzero(np.isin(group.records["kind"], WITH_ROWS))
     records, worker = group.records[holds], group.worker[holds]

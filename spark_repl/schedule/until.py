@@ -27,11 +27,12 @@ _PLACE = re.compile(r"(.+):(\d+)")
 
 @dataclass(frozen=True)
 class Until:
-    """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS, and
-    SQL_AFTER_MTS_GAPS, whose position only the target determines (``apply.group.gaps``).
+    """A condition as in MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS,
+    RELAY_LOG_POS, and SQL_AFTER_MTS_GAPS, whose position depends on the target
+    (``apply.group.gaps``).
 
-    With a position the applier stops after the transaction that reaches it. With GTIDs to stop
-    before, it stops at once if one of them is already applied.
+    With a position the applier stops after the transaction that reaches it. With GTIDs before which
+    to stop, it stops at once if one of them is already applied.
     """
 
     kind: str
@@ -75,7 +76,8 @@ class Until:
     def count_before(
         self, records: Records, executed: GtidSet, relay: RelayLog, base: int
     ) -> int | None:
-        """Return how many of the records precede the stop; None if the stop is not among them."""
+        """Return how many of the records come before the stop; None if the stop is not among
+        them."""
         if self.kind == "after-gtids":
             return self._after(records, executed)
         if self.kind == "before-gtids":
@@ -98,7 +100,7 @@ class Until:
     ) -> bool:
         """Return whether the stop is reached at ``position`` although no transaction follows.
 
-        Without this, an idle source would let the applier wait for a next transaction.
+        Without this check the applier would wait for a next transaction on an idle source.
         """
         if len(index.slice(position, index.end)):
             return False

@@ -49,11 +49,11 @@ class GroupLimits:
 
 @dataclass(frozen=True, slots=True)
 class RowEstimate:
-    """Row changes per uncompressed byte of the log, learned from the groups that were decoded.
+    """Row changes per uncompressed byte of the log, estimated from the groups that were decoded.
 
-    An index record counts bytes only; rows are counted when they are decoded. ``weight``: how many
-    bytes the rate is based on. ``memory`` caps it, so that the rate follows a log whose rows grow
-    within a few groups.
+    An index record has only bytes; rows are counted when they are decoded. ``weight``: the number
+    of bytes on which the rate is based. ``memory`` limits it, so that within a few groups the rate
+    adapts to a log whose rows grow.
     """
 
     rate: float = 1 / 200
@@ -81,10 +81,10 @@ def waves(
 
     A wave is a maximal run in which every ``last_committed`` is below the first transaction's
     ``sequence_number``. A wave also starts at a new file, at an unset stamp (0), at a gap in the
-    sequence, and where the sequence starts again at 0 or 1. The last is the source's next file in
-    the same file of a relay log. A transaction whose stamps contradict themselves or the previous
-    transaction's is a wave of its own, with MySQL's warning. A transaction with ``barrier`` is a
-    wave of its own as well, without a warning.
+    sequence, and where the sequence starts again at 0 or 1, because a relay log's file continues
+    with the source's next file. A transaction whose stamps contradict themselves or the previous
+    transaction's is a separate wave, with MySQL's warning. A transaction with ``barrier`` is also a
+    separate wave, without a warning.
     """
     parent = np.ascontiguousarray(last_committed, np.int64)
     number = np.ascontiguousarray(sequence_number, np.int64)
@@ -132,11 +132,11 @@ def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
 
 
 def assign(wave: npt.ArrayLike, length: npt.ArrayLike, workers: int) -> npt.NDArray[np.int32]:
-    """Return the worker of each transaction, int32[n]. ``length``: bytes of each, none 0.
+    """Return the worker of each transaction, int32[n]. ``length``: bytes of each, never 0.
 
-    A wave is cut into at most ``workers`` contiguous runs of about equal bytes, each for another
-    worker. The run with most bytes goes to the worker with fewest bytes so far. The totals of two
-    workers therefore never differ by more than twice the largest transaction.
+    A wave is divided into at most ``workers`` contiguous runs of about equal bytes, each for
+    another worker. The run with most bytes goes to the worker with fewest bytes so far. Therefore
+    the totals of two workers never differ by more than twice the largest transaction.
     """
     if workers < 1:
         raise ConfigError("there must be at least 1 worker")
@@ -199,8 +199,8 @@ def groups(
 ) -> Ints:
     """Return the bounds b of groups, int64[k+1] ascending from 0 to n: group g is [b[g], b[g+1]).
 
-    A transaction with ``barrier`` (DDL) and one that exceeds a limit by itself are groups of their
-    own. No other group exceeds a limit. ``rows`` are estimates.
+    A transaction with ``barrier`` (DDL), and one that alone exceeds a limit, is a separate group.
+    No other group exceeds a limit. ``rows`` are estimates.
     """
     boundaries: Ints = _groups(
         np.ascontiguousarray(barrier, np.bool_),
@@ -221,8 +221,8 @@ def first_group(
 ) -> int:
     """Return where the first group ends.
 
-    If the transactions before the next barrier make two groups, they are cut in the middle. A small
-    second group would cost as many commits as a large one.
+    If the transactions before the next barrier make two groups, they are split in the middle,
+    because a small second group would cost as many commits as a large one.
     """
     most = int(groups(barrier, uncompressed, rows, limits)[1])
     stops = np.flatnonzero(barrier[1:])

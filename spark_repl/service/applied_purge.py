@@ -40,9 +40,10 @@ reads the control table, which costs requests on an object store"""
 
 
 def applied_file(control: Control, relay: RelayLog) -> int:
-    """Return the number of the applier's current file: earlier files are not needed any more.
+    """Return the number of the applier's current file; earlier files are no longer needed.
 
-    Return 0 if it is unknown. The last cut lists every table, so an idle table keeps no file.
+    Return 0 if it is unknown. The last cut lists every table, so a table without changes does not
+    hold a file back.
     """
     cut = standing(control).needed
     if cut is None:
@@ -60,9 +61,9 @@ def purge_applied(
 ) -> Purged:
     """Remove relay log files that every table has passed, after the tables were made durable.
 
-    ``settle`` makes them durable. A running applier gives its own ``control`` and ``settle``, which
-    have read the control table already. Raise ConfigError if no receiver writes the log, OSError if
-    a table can't be made durable: then nothing is removed.
+    ``settle`` makes them durable. A running applier passes its own ``control`` and ``settle``,
+    which have already read the control table. Raise ConfigError if no receiver writes the log,
+    OSError if a table can't be made durable; nothing is removed then.
     """
     control = control or control_of(config)
     folder = Path(config.relay.path)

@@ -60,26 +60,26 @@ def archived_folders(config: Config) -> tuple[str, ...]:
 
 
 def forget_archived(config: Config) -> None:
-    """Remove what is archived of the relay logs of a configuration's target, because all tables
-    begin again: a start must not restore a log from before. Raise OSError, TargetError."""
+    """Remove the archived relay logs of a configuration's target, because all its tables start
+    again: a start must not restore an earlier log. Raise OSError, TargetError."""
     if (archive := archive_of(config)) is not None:
         archive.forget(target_of(config), _target_id(config))
 
 
 @dataclass(frozen=True)
 class PurgedArchive:
-    """What a purge of an archive has removed: folders of whole logs, and of single files."""
+    """The result of a purge of an archive: removed folders of whole logs, and of single files."""
 
     logs: tuple[str, ...]
     files: tuple[str, ...]
 
 
 def purge_archive(config: Config, archive: RelayArchive, needed: Needed) -> PurgedArchive:
-    """Remove the archived logs of a configuration's target that it does not need, except the
-    newest, and of the others the files that it does not need. The tables are made durable before.
-    ``needed``: decides by what the target has now.
+    """Remove the archived logs of a configuration's target that it does not need, except the newest
+    one. From the remaining logs, remove the files that it does not need. First the tables are made
+    durable. ``needed``: decides by what the target currently has.
 
-    A log that is not sound stays. Raise OSError, TargetError, ArchiveUnreadableError.
+    A log that is damaged or incomplete stays. Raise OSError, TargetError, ArchiveUnreadableError.
     """
     at = opened(config)
     logs = [log for log, _ in archive.logs_of(target_of(config), _target_id(config)) if log.files]
@@ -107,11 +107,11 @@ def restore_lost(
     config: Config, archive: RelayArchive, needed: Needed, wait: Callable[[float], bool]
 ) -> bool:
     """Restore the relay log if it is lost and the target needs archived transactions. Return False
-    if the receiver is stopped meanwhile: then it must not begin a new log.
+    if the receiver is stopped meanwhile; it must not begin a new log then.
 
-    The source may have purged transactions that the archive has. So retry while the store does not
-    answer. ``wait``: waits for some seconds, and returns whether the receiver is stopped. Raise
-    TargetError if the store refuses, LogError for the folder.
+    Retry while the store does not answer, because the source may have purged transactions that the
+    archive has. ``wait``: waits for some seconds, and returns whether the receiver is stopped.
+    Raise TargetError if the store refuses, LogError for the folder.
     """
     folder, target, target_id = Path(config.relay.path), target_of(config), _target_id(config)
     wait_s = _FIRST_WAIT_S
@@ -139,7 +139,7 @@ def restore_lost(
 
 
 def target_of(config: Config) -> str:
-    """Return the name under which the archive has a configuration's target."""
+    """Return the name that the archive uses for a configuration's target."""
     return Layout.of(config.target).target
 
 

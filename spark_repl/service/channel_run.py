@@ -49,10 +49,11 @@ _POLL_S = 0.1
 
 
 class ChannelRun:
-    """A channel's run. ``run`` continues until ``stop``, which lets the current group finish.
+    """The run of a channel. ``run`` continues until ``stop``, after which the current group is
+    finished.
 
     ``session`` returns the Spark session, and is called when it is needed; ``bar``: whether to show
-    progress, which only one channel of a process can; ``start`` starts the receiver.
+    progress, which only one channel of a process can do; ``start`` starts the receiver.
     """
 
     def __init__(
@@ -84,15 +85,16 @@ class ChannelRun:
             replica.stop()
 
     def reload(self) -> None:
-        """Read the file again, once the run follows. Safe from any thread and signal handler."""
+        """Read the file again, as soon as the first copy is done and the run follows the log. Safe
+        from any thread and in a signal handler."""
         self._reload.set()
 
     def is_at_work(self, wait_s: float) -> bool:
-        """Return whether a copy of an ended run still works after ``wait_s`` seconds."""
+        """Return whether a copy of an ended run is still running after ``wait_s`` seconds."""
         return self._recopier is not None and self._recopier.join(wait_s)
 
     def run(self) -> Result | None:
-        """Run, and return the result; None if stopped before there was a log.
+        """Run, and return the result; None if the run was stopped before there was a log.
 
         Raise FencedError if another process owns the target, ConfigError if the endpoint can't
         listen, and the error that stopped applier or receiver. Before the receiver's error is
@@ -226,9 +228,9 @@ class ChannelRun:
 
 
 def is_new(config: Config) -> bool:
-    """Return whether the target is empty, or holds only an unfinished first copy.
+    """Return whether the target is empty, or has only an unfinished first copy.
 
-    The relay log does not count: it may be older than the target, and lacks rows from before it.
+    The relay log is not considered: it may be older than the target, and lacks the earlier rows.
     """
     control = control_of(config)
     copy = last_copy(control)

@@ -48,10 +48,10 @@ Begin = Callable[["Config", str, bool], "ChannelRun"]
 
 
 class ChannelRuns:
-    """Runs of several channels. Raise ConfigError if the files can't run side by side.
+    """Runs of several channels. Raise ConfigError if the files contradict each other.
 
     ``read`` reads a file's configuration; ``begin`` creates its run; ``failed`` is called with each
-    error of a channel, which begins again after ``again_s`` seconds.
+    error of a channel, which restarts after ``again_s`` seconds.
     """
 
     def __init__(

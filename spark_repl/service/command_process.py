@@ -41,10 +41,10 @@ Start = Callable[[Sequence[str], Sequence[str]], CommandProcess]
 
 
 def start(command: Sequence[str], options: Sequence[str]) -> CommandProcess:
-    """Start a command of ``spark-repl`` with more options. Raise OSError.
+    """Start a command of ``spark-repl`` with further options. Raise OSError.
 
-    The command ends by itself after this process (``--supervised``). It writes to this process's
-    standard error, as of this thread's channel. It has a process group of its own, so that a
+    The command ends by itself after this process ends (``--supervised``). It writes to this
+    process's standard error, with this thread's channel. It has its own process group, so that a
     terminal's Ctrl-C reaches only this process.
     """
     return subprocess.Popen(
@@ -57,7 +57,8 @@ def start(command: Sequence[str], options: Sequence[str]) -> CommandProcess:
 
 
 def end(process: CommandProcess | None, most_s: float) -> None:
-    """End a process that may have ended: by SIGTERM, and by SIGKILL after ``most_s`` seconds."""
+    """End a process, which may already have ended: with SIGTERM, and with SIGKILL after ``most_s``
+    seconds."""
     if process is not None and process.poll() is None:
         process.terminate()
         try:
@@ -77,7 +78,7 @@ def write_refusal(path: str, error: SparkReplError) -> None:
 
 
 def read_refusal(path: str) -> SparkReplError | None:
-    """Return the error of the file; None if there is none."""
+    """Return the error in the file; None if there is none."""
     try:
         with open(path, encoding="utf-8") as file:
             fields: dict[str, Any] = json.load(file)

@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 def clear_state_of_removed(config: Config) -> None:
-    """Remove the channel's working state if its control table is gone.
+    """Remove the channel's working state if its control table no longer exists.
 
-    With ``target.state_path``, or a target on S3, the state is elsewhere, and describes tables that
-    are gone.
+    With ``target.state_path``, or a target on S3, the state is in another place, and describes
+    tables that no longer exist.
     """
     at = opened(config)
     if not at.control.exists():
@@ -43,8 +43,9 @@ def clear_state_of_removed(config: Config) -> None:
 
 
 def clear_older(config: Config, *, ask: Ask = present_gtids) -> None:
-    """Clear a relay log that is older than a copy of all tables which no cut shows yet, done or
-    not: ``snapshot`` may have made it, or a ``run`` that was killed before it cleared the log.
+    """Clear a relay log that is older than a copy of all tables, finished or not, which no cut
+    shows yet: ``snapshot`` may have made the copy, or a ``run`` that was killed before it cleared
+    the log.
 
     ``ask`` and errors: as ``clear_unusable``.
     """
@@ -55,10 +56,11 @@ def clear_older(config: Config, *, ask: Ask = present_gtids) -> None:
 
 def clear_unusable(config: Config, copy: Copy, *, ask: Ask = present_gtids) -> None:
     """Clear the receiver's relay log if a copy of all tables can't be followed from it. Nothing in
-    the target needs that log: the receiver begins a new one where the copy begins.
-    ``ask``: how the source is asked for its executed and purged GTID sets.
+    the target needs that log, and the receiver begins a new one where the copy begins. ``ask``:
+    queries the source's executed and purged GTID sets.
 
-    Raise SourceError; LogError for another source's log, and for one that is written or read.
+    Raise SourceError. Raise LogError for another source's log, and for one that is being written or
+    read.
     """
     path, sets = config.relay.path, _gtid_sets(config)
     if sets is None:

@@ -44,7 +44,8 @@ logger = logging.getLogger(__name__)
 
 
 def executed_of(config: Config) -> GtidSet | None:
-    """Return the target's GTID set, after which a new relay log begins. None: no target yet."""
+    """Return the target's GTID set, after which a new relay log begins; None if there is no target
+    yet."""
     return standing(control_of(config)).executed
 
 
@@ -60,7 +61,7 @@ def place_of(config: Config) -> tuple[str, int] | None:
 
 
 def needed_of(config: Config) -> Needed:
-    """Return what a restored relay log has to have for the target. Raise as ``executed_of``."""
+    """Return which log a restored relay log must have for the target. Raise as ``executed_of``."""
     if config.source.auto_position:
         return Needed(executed_of(config) or GtidSet())
     return Needed(None, place_of(config))
@@ -76,7 +77,7 @@ def _skipped(config: Config) -> GtidSet:
 
 
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
-    """Run the receiver in this process until SIGTERM, or until ``parent`` is gone.
+    """Run the receiver in this process until SIGTERM, or until the process ``parent`` has ended.
 
     A new log begins after the target's transactions; with ``from_end`` after the source's. Raise
     SourceError if the source refuses, LogError if the relay log can't be written.

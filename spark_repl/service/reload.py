@@ -38,7 +38,7 @@ _POLL_S = 0.2
 
 
 class Reload:
-    """Reloads when ``asked`` is set, within its ``with`` block.
+    """Reloads the configuration when ``asked`` is set, within its ``with`` block.
 
     ``known``: the file's configuration at the start of the run, without the command line's values.
     """
@@ -76,9 +76,9 @@ class Reload:
         return True
 
     def reload(self) -> None:
-        """Apply the changes that a running process can take over, and report the others.
+        """Apply the changes that are possible while the process runs, and report the others.
 
-        Raise nothing: a faulty file changes nothing.
+        Do not raise: a file with errors changes nothing.
         """
         try:
             new = load(self._file)

@@ -39,9 +39,9 @@ _CONNECTIONS = 1
 
 
 class ScheduledVerify:
-    """Starts a verify when one is due, and ends it with the ``with`` block.
+    """Starts a verify when one is due, and ends it at the end of the ``with`` block.
 
-    ``note`` is called with a notice of a verify without a result, and with None after the next
+    ``note`` is called with a notice about a verify without a result, and with None after the next
     result.
     """
 

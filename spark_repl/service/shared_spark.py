@@ -27,8 +27,8 @@ _DAEMON = "spark_repl.service.many_workers_daemon"
 class SharedSpark:
     """Spark with one slot per worker of all channels, in a fair scheduler with a pool per channel.
 
-    A channel whose tasks wait for its source does not take the slots of others. Raise ConfigError
-    for a ``master`` of Spark Connect, which has no pools.
+    If a channel's tasks wait for its source, they do not occupy the slots of other channels. Raise
+    ConfigError for a ``master`` of Spark Connect, which has no pools.
     """
 
     def __init__(self, configs: Sequence[Config], master: str | None) -> None:
@@ -47,8 +47,8 @@ class SharedSpark:
         self._first: SparkSession | None = None
 
     def session_of(self, config: Config) -> Callable[[], SparkSession]:
-        """Return a function that returns the channel's session, with settings, streams and data
-        sources of its own."""
+        """Return a function that returns the channel's session, with its own settings, streams and
+        data sources."""
         return partial(self._session, config)
 
     def _session(self, config: Config) -> SparkSession:

@@ -88,7 +88,8 @@ def snapshot(
     master: str | None = None,
     take_over: bool = False,
 ) -> CopyResult:
-    """Make the first copy of all tables, or a new copy of ``only`` some that the target has.
+    """Make the first copy of all tables, or a new copy of the tables ``only``, which the target
+    has.
 
     Raise SourceError, SchemaError, TargetError, FencedError or LogError.
     """

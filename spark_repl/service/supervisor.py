@@ -74,7 +74,7 @@ class Supervisor:
         self.config = replace(self.config, source=config.source, relay=config.relay)
 
     def restart(self) -> None:
-        """End the process. It is started again, and then reads the configuration."""
+        """End the process. It is then started again, and reads the configuration."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 

@@ -81,7 +81,7 @@ def repair_table(
     session: Callable[[], SparkSession],
     pause: Callable[[float], object] = time.sleep,
 ) -> RepairResult:
-    """Have a running applier carry out a request, or carry it out here if none runs.
+    """Let a running applier carry out a request, or carry it out in this process if none runs.
 
     Raise TargetError if the applier ended before it did so; SourceError; FencedError.
     """

@@ -34,10 +34,11 @@ MODULES = (
 
 
 def load_worker_modules(modules: Sequence[str]) -> None:
-    """Import modules, and have the garbage collector ignore every object that exists.
+    """Import modules, and make the garbage collector ignore every existing object.
 
-    The collector would write into the pages of these objects, and so copy them in each worker. A
-    module whose library is not installed is skipped: the task that needs it raises the error.
+    Otherwise the collector would write into the pages of these objects, and so copy the pages in
+    each worker. A module whose library is not installed is skipped; the task that needs it raises
+    the error.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in modules:
@@ -47,9 +48,10 @@ def load_worker_modules(modules: Sequence[str]) -> None:
 
 
 def load_worker_kernels() -> None:
-    """Load the cached kernels, which each worker would load for its work.
+    """Load the cached kernels, which otherwise each worker would load for its work.
 
-    This saves 30 MB and 0.3 s of processor time a worker, and costs 100 MB and 1.5 s here.
+    This saves 30 MB and 0.3 s of processor time for each worker, and costs 100 MB and 1.5 s in this
+    process.
     """
     with suppress(Exception):  # each worker tries again, and raises the error
         from ..binlog.kernels.cache import load_kept
@@ -82,9 +84,9 @@ class _BlockedImports(MetaPathFinder):
 
 
 def block_imports(*names: str) -> None:
-    """Make imports of these modules fail in this process, though they are installed.
+    """Make imports of these modules fail in this process, although they are installed.
 
-    PyArrow imports an installed pandas with the first list that it gets: 27 MB and 0.3 s of
-    processor time in each process, though nothing here uses pandas.
+    PyArrow imports an installed pandas with the first list that it gets. This costs 27 MB and 0.3 s
+    of processor time in each process, although spark_repl does not use pandas.
     """
     sys.meta_path.insert(0, _BlockedImports(names))

@@ -71,8 +71,8 @@ class _ClearPassword:
 
 
 def connect(source: Source) -> Any:
-    """Open a PyMySQL connection, with a session of ours. The password is read anew each time.
-    Raise SourceError, SourceLostError, SecretError."""
+    """Open a PyMySQL connection, and apply the session settings. The password is read again each
+    time. Raise SourceError, SourceLostError, SecretError."""
     address: dict[str, Any] = {"host": source.host, "port": source.port}
     if source.socket:
         address["unix_socket"] = source.socket
@@ -97,8 +97,9 @@ def connect(source: Source) -> Any:
 
 def begin_query(connection: Any, statement: str) -> tuple[Any, list[int]]:
     """Send a query. Return the stream from which its rows can be read, as packets, and the
-    collation of each column: texts come in its character set, as the server stores them. What it
-    converts has a question mark for each character that it can't convert.
+    collation of each column. Texts come in that collation's character set, as the server stores
+    them. If the server converted them, it would replace each character that it can't convert by a
+    question mark.
 
     Raise SourceError, SourceLostError.
     """
@@ -160,8 +161,8 @@ def _connect_error(source: Source, error: pymysql.err.MySQLError) -> SourceError
 
 
 class DumpConnection:
-    """A connection that asks one server for its binary log. Close it; do not use it again after
-    its stream broke."""
+    """A connection that requests a server's binary log. Close it; do not use it again after its
+    stream broke."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -178,8 +179,8 @@ class DumpConnection:
         self._mysql._sock = None
 
     def end_dump(self) -> None:
-        """Close the connection and end the source's thread, which otherwise notices only at its
-        next event."""
+        """Close the connection and end the source's thread, which otherwise would notice this only
+        at its next event."""
         self.close()
         with suppress(SourceError, SecretError, pymysql.err.MySQLError):
             other = connect(self.source)
@@ -187,7 +188,7 @@ class DumpConnection:
                 cursor.execute(f"KILL {self._mysql.thread_id()}")
 
     def query(self, statement: str) -> list[dict[str, Any]]:
-        """Return the rows of an answer, by column name. Raise SourceError, SourceLostError."""
+        """Return the rows of the answer, by column name. Raise SourceError, SourceLostError."""
         try:
             with self._mysql.cursor(pymysql.cursors.DictCursor) as cursor:
                 cursor.execute(statement)
@@ -203,7 +204,8 @@ class DumpConnection:
         return error_of(number, str(text), self.account())
 
     def account(self) -> str:
-        """Return the account by which the server knows this connection, as statements have it."""
+        """Return the account that the server uses for this connection, in the form for
+        statements."""
         try:
             with self._mysql.cursor() as cursor:
                 cursor.execute("SELECT CURRENT_USER()")
@@ -244,7 +246,8 @@ class DumpConnection:
             return self.query("SHOW SLAVE HOSTS")  # before 8.0.22
 
     def start(self, replica_uuid: str, have: GtidSet | tuple[str, int]) -> None:
-        """Start the dump of what is not in a GTID set, or of what follows (file, position)."""
+        """Start the dump of the transactions that are not in a GTID set, or of everything after
+        (file, position)."""
         heartbeat = self.source.net_timeout_s * 500_000_000
         pairs = {"heartbeat_period": heartbeat, "binlog_checksum": "@@GLOBAL.binlog_checksum"}
         assignments = [
@@ -269,7 +272,7 @@ class DumpConnection:
             raise self._error(error) from error
 
     def read_into(self, space: memoryview, timeout_s: float) -> int:
-        """Read into the buffer and return the number of bytes; 0 if none came in time. Raises
+        """Read into the buffer and return the number of bytes, or 0 if none arrived in time. Raises
         SourceLostError at the end of the stream."""
         self._socket.settimeout(max(timeout_s, 0.0))
         try:
@@ -304,7 +307,7 @@ class DumpConnection:
         return pending or bool(self._poll.poll(0))
 
     def send(self, payload: bytes) -> None:
-        """Send one packet beside the stream: an acknowledgement."""
+        """Send one packet while the stream runs: an acknowledgement."""
         self._socket.settimeout(_CONNECT_TIMEOUT_S)
         try:
             self._socket.sendall(len(payload).to_bytes(3, "little") + b"\0" + payload)

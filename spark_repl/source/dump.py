@@ -99,15 +99,15 @@ class Heartbeat:
 
 
 def register(server_id: int, host: str, port: int = 0) -> bytes:
-    """Return COM_REGISTER_SLAVE, which lists us in SHOW REPLICAS. It needs the privilege
-    REPLICATION SLAVE."""
+    """Return COM_REGISTER_SLAVE, after which SHOW REPLICAS lists the receiver. It needs the
+    privilege REPLICATION SLAVE."""
     name = host.encode()[:60]
     body = struct.pack("<BIB", COM_REGISTER_REPLICA, server_id, len(name)) + name
     return body + b"\0\0" + struct.pack("<HII", port & 0xFFFF, 0, 0)
 
 
 def dump_gtid(server_id: int, have: GtidSet) -> bytes:
-    """Return COM_BINLOG_DUMP_GTID, which asks for everything that is not in ``have``."""
+    """Return COM_BINLOG_DUMP_GTID, which requests everything that is not in ``have``."""
     data = have.encode()
     flags = _HEARTBEAT_V2 | _THROUGH_GTID
     head = struct.pack(
@@ -117,7 +117,7 @@ def dump_gtid(server_id: int, have: GtidSet) -> bytes:
 
 
 def dump_file(server_id: int, file: str, position: int) -> bytes:
-    """Return COM_BINLOG_DUMP, which asks for what follows a position. ``file`` "": the source's
+    """Return COM_BINLOG_DUMP, which requests everything after a position. ``file`` "": the source's
     first file.
 
     Raise SourceError for a position that the command can't hold.
@@ -142,8 +142,8 @@ def acknowledgement(file: str, position: int) -> bytes:
 def has_checksum(event: bytes) -> bool:
     """Return whether the event ends with its CRC32.
 
-    Events that the source creates while it sends (ROTATE, HEARTBEAT) follow the present setting,
-    not the file's; only their own last bytes show it.
+    Events that the source creates while it sends (ROTATE, HEARTBEAT) follow its current setting,
+    not the file's, so only their own last bytes show it.
     """
     check = int.from_bytes(event[-CRC_LENGTH:], "little")
     return len(event) >= HEADER_LENGTH + CRC_LENGTH and event_crc(event) == check
@@ -181,15 +181,15 @@ def refusal(payload: bytes) -> SourceError:
 
 def is_temporary(error: SparkReplError, *, reconnect: bool) -> bool:
     """Return whether another attempt may succeed. ``reconnect``: the account has logged in before.
-    Then a password, key or certificate that does not fit may be replaced a moment later."""
+    In that case a password, key or certificate that is refused may be replaced soon."""
     if isinstance(error, SourceLostError):
         return True
     return reconnect and (isinstance(error, SecretError) or error.number in _ACCOUNT)
 
 
 def error_of(number: int, text: str, account: str = "CURRENT_USER()") -> SourceError:
-    """Return a server's error to ``account``, with what to do: SourceLostError if it may pass by
-    itself, NoTableError if a statement may have taken the table away."""
+    """Return a server's error for ``account``, with a remedy: SourceLostError if it may be
+    temporary, NoTableError if a statement may have removed the table."""
     if number in TEMPORARY:
         return SourceLostError(text, number=number, hint=TRIED_AGAIN)
     if number == _ER_NO_SUCH_TABLE:

@@ -10,7 +10,7 @@ _NEEDED = re.compile(r"need \(at least one of\) the (.+?) privilege")
 
 
 def account_of(current_user: str) -> str:
-    """Return what CURRENT_USER() returns as a statement has to have it: 'name'@'host'."""
+    """Return the result of CURRENT_USER() in the form for statements: 'name'@'host'."""
     name, _, host = current_user.rpartition("@")
     return "@".join(f"'{part}'" for part in map(_escaped, (name, host)))
 
@@ -21,8 +21,8 @@ def grant(privilege: str, places: Iterable[str], account: str) -> str:
 
 
 def needed(refusal: str, otherwise: str) -> str:
-    """Return the privilege that a refusal (1227) names, of several the last one, which is not
-    SUPER; ``otherwise`` if it names none."""
+    """Return the privilege that a refusal (1227) names; if it names several, the last one that is
+    not SUPER; if it names none, ``otherwise``."""
     match = _NEEDED.search(refusal)
     named = [privilege.strip() for privilege in match[1].split(",")] if match else []
     return next((privilege for privilege in reversed(named) if privilege != "SUPER"), otherwise)

@@ -47,7 +47,7 @@ def check_source(server: Server, source: Source) -> None:
 
 
 def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid: str) -> None:
-    """Raise SourceError if another replica has our server id."""
+    """Raise SourceError if another replica has the receiver's server id."""
     for row in replicas:
         replica = {name.lower(): value for name, value in row.items()}
         other = str(replica.get("replica_uuid", replica.get("slave_uuid", "")))
@@ -62,8 +62,8 @@ def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid:
 
 
 def check_same_server(server: Server, known_uuid: str) -> None:
-    """Raise SourceError if file and position are another server's. Both servers may have a file of
-    that name. ``known_uuid``: server_uuid of the server that was followed, or ""."""
+    """Raise SourceError if file and position belong to another server, because both servers may
+    have a file of that name. ``known_uuid``: server_uuid of the server that was followed, or ""."""
     if known_uuid and server.uuid and server.uuid != known_uuid:
         raise SourceError(
             f"{server.host} is another server now: its server_uuid is {server.uuid}, and the log"
@@ -76,8 +76,8 @@ def check_same_server(server: Server, known_uuid: str) -> None:
 
 
 def check_gtids(server: Server, have: GtidSet, skip: str = "") -> None:
-    """Raise PurgedError or SourceError if the source can't go on from ``have``. ``skip``: the
-    command that leaves out the GTID set that follows it."""
+    """Raise PurgedError or SourceError if the source can't continue from ``have``. ``skip``: the
+    beginning of a command that leaves out a GTID set."""
     if missing := server.purged.subtract(have):
         raise PurgedError(
             "Cannot replicate because the source purged required binary logs: the GTID set"

@@ -25,7 +25,8 @@ _ROWS_GO = {
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """``after``: None for the end, '' for FIRST, else the column after which it is added."""
+    """ADD COLUMN. ``after``: None for the end, '' for FIRST, otherwise the column after which it is
+    added."""
 
     column: ColumnClause
     after: str | None = None
@@ -54,7 +55,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetDefault:
-    """``default``: None for DROP DEFAULT."""
+    """SET DEFAULT or DROP DEFAULT of a column. ``default``: None for DROP DEFAULT."""
 
     name: str
     default: Default | None
@@ -73,7 +74,7 @@ class AddKey:
 
 @dataclass(frozen=True, slots=True)
 class DropIndex:
-    """``name`` is PRIMARY for the primary key."""
+    """DROP INDEX or DROP PRIMARY KEY. ``name`` is PRIMARY for the primary key."""
 
     name: str
 
@@ -86,7 +87,8 @@ class RenameIndex:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """``kind``: FOREIGN, CHECK, or '' if the statement leaves the kind open."""
+    """DROP of a constraint. ``kind``: FOREIGN, CHECK, or '' if the statement does not name the
+    kind."""
 
     name: str
     kind: str = ""
@@ -94,8 +96,8 @@ class DropConstraint:
 
 @dataclass(frozen=True, slots=True)
 class SetCharset:
-    """``charset`` may be a collation, or '' for the database's. ``convert``: whether the columns
-    are converted as well."""
+    """A new character set of the table. ``charset`` may be a collation, or '' for the database's.
+    ``convert``: whether the columns are converted also."""
 
     charset: str
     convert: bool = False
@@ -108,8 +110,8 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class UnloggedRows:
-    """An action whose effect on rows is not in the log. ``come``: whether it brings rows that no
-    log has."""
+    """An action whose effect on rows is not in the log. ``come``: whether it adds rows that are in
+    no log."""
 
     reason: str
     come: bool = False
@@ -117,16 +119,16 @@ class UnloggedRows:
 
 @dataclass(frozen=True, slots=True)
 class PartitionBy:
-    """``partitioning``: None for REMOVE PARTITIONING."""
+    """PARTITION BY or REMOVE PARTITIONING. ``partitioning``: None for REMOVE PARTITIONING."""
 
     partitioning: Partitioning | None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePartitions:
-    """``verb``: ADD, DROP, TRUNCATE, REORGANIZE or EXCHANGE. ``names``: existing partitions, () for
-    ALL. ``into``: new partitions. ``unknown``: why the new partitions are not understood.
-    ``lists``: whether they are LIST partitions."""
+    """A change of partitions. ``verb``: ADD, DROP, TRUNCATE, REORGANIZE or EXCHANGE. ``names``:
+    existing partitions, () for ALL. ``into``: new partitions. ``unknown``: why the new partitions
+    are not understood. ``lists``: whether they are LIST partitions."""
 
     verb: str
     names: tuple[str, ...] = ()
@@ -152,10 +154,11 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """``table``: the table that is altered, db.table. ``actions``: in the order of the text,
-    without those that change nothing that definitions keep. ``exchanged``: the other table of
-    EXCHANGE PARTITION. ``engine``: in upper case, '' if it stays. ``copies``: whether its clauses
-    make the server rewrite all rows (ALGORITHM=COPY, ORDER BY, an engine other than InnoDB)."""
+    """The actions of an ALTER TABLE. ``table``: the altered table, db.table. ``actions``: in the
+    order of the text, without actions that do not change a recorded definition. ``exchanged``: the
+    other table of EXCHANGE PARTITION. ``engine``: in upper case, '' if it does not change.
+    ``copies``: whether its clauses make the server rewrite all rows (ALGORITHM=COPY, ORDER BY, an
+    engine other than InnoDB)."""
 
     table: str
     actions: tuple[Action, ...] = ()
@@ -170,8 +173,8 @@ class Alteration:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether all actions are about non-unique indexes, or about partitions that keep
-        their rows."""
+        """Return whether all actions concern non-unique indexes, or partitions that keep their
+        rows."""
         return all(_is_plain(action) for action in self.actions)
 
 

@@ -55,8 +55,8 @@ _ROWS_GO = {
 
 
 def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
-    """Read the actions after ``ALTER TABLE table``. Raise StatementError, with the words at that
-    place, for what is not understood."""
+    """Parse the actions after ``ALTER TABLE table``. Raise StatementError for text that is not
+    understood, with the words at that place."""
     database = session.database
     actions: list[Action] = []
     exchanged, engine, copies = "", "", False

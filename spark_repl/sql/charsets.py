@@ -35,8 +35,8 @@ _WIDTHS = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 
 
 def padded(raw: bytes, charset: str) -> bytes:
-    """Return the bytes of a hexadecimal or bit literal as a string of the character set: with zeros
-    before them up to whole letters, as 9.7.4 has them."""
+    """Return the bytes of a hexadecimal or bit literal as a string of the character set: with
+    leading zeros, so that they make whole characters, as on 9.7.4."""
     return bytes(-len(raw) % _WIDTHS.get(charset, 1)) + raw
 
 

@@ -22,9 +22,9 @@ _SERIAL: dict[str, Any] = {"nullable": False, "auto_increment": True, "unique": 
 
 @dataclass(frozen=True, slots=True)
 class ColumnClause:
-    """``nullable``: None if neither NULL nor NOT NULL is written. ``binary``: the attribute of a
-    character column. ``charset``: a character set or collation, '' for the table's. ``generated``:
-    as in ``Column.generated``."""
+    """A column as a statement writes it. ``nullable``: None if neither NULL nor NOT NULL is
+    written. ``binary``: the attribute of a character column. ``charset``: a character set or
+    collation, '' for the table's. ``generated``: as in ``Column.generated``."""
 
     name: str
     type: column_type.SqlType
@@ -42,8 +42,8 @@ class ColumnClause:
 
 
 def read_column(cursor: Cursor, table: str, name: str = "") -> ColumnClause:
-    """Read ``name type attributes`` up to a comma, FIRST or AFTER. If ``name`` is given, read what
-    follows a name. Raise StatementError for what is not understood."""
+    """Parse ``name type attributes`` up to a comma, FIRST or AFTER. If ``name`` is given, parse
+    only what follows a name. Raise StatementError for text that is not understood."""
     name = name or cursor.column()
     kind = column_type.read(cursor)
     column = ColumnClause(name, kind, charset=kind.charset)

@@ -27,9 +27,9 @@ _T = ColumnType
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """``text``: whether its bytes have a character set. ``length``: in characters, 0 if it is not
-    written. ``literals``: members of ENUM and SET, as bytes if they are written as bytes (0xE4,
-    b'1')."""
+    """A column type as a statement writes it. ``text``: whether its bytes have a character set.
+    ``length``: in characters, 0 if it is not written. ``literals``: members of ENUM and SET, as
+    bytes if they are written as bytes (0xE4, b'1')."""
 
     code: ColumnType
     meta: int = 0
@@ -68,10 +68,10 @@ def collation_name(number: int) -> str:
 
 def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
     """Return the members of an ENUM or SET whose character set or collation is ``charset``. The
-    server replaces each letter that the set lacks by ?, and removes trailing spaces. In the
-    character set binary it stores the bytes that the ``connection`` sent ('': UTF-8). Bytes
-    without a character become U+FFFD, as in TABLE_MAP. Raise StatementError if the members are
-    not known."""
+    server replaces each character that the set lacks by ?, and removes trailing spaces. In the
+    character set binary it stores the bytes that the ``connection`` sent ('': UTF-8). Bytes that
+    are no character become U+FFFD, as in TABLE_MAP. Raise StatementError if the members are not
+    known."""
     if not kind.literals:
         return ()
     name = charset_of(collation(charset)[0])

@@ -30,7 +30,7 @@ ROWS_FOLLOW = "CREATE TABLE ... SELECT: the log has its rows in the same transac
 
 @dataclass(frozen=True, slots=True)
 class ReadDefinition:
-    """``definition``, or the ``reason`` why there is none.
+    """A parsed CREATE TABLE: its ``definition``, or the ``reason`` why there is none.
 
     ``query``: whether rows come from a query. ``rows_follow``: whether the log has these rows after
     the statement. ``like``: the table whose definition is copied. ``foreign_keys``: None if they
@@ -61,8 +61,8 @@ class _Table:
 
 
 def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
-    """Read on after ``CREATE TABLE name`` to the end of the statement. Raise StatementError only
-    for words that might hide a query."""
+    """Parse the text after ``CREATE TABLE name`` to the end of the statement. Raise StatementError
+    only for words that might hide a query."""
     if cursor.at("LIKE"):
         return _like(cursor, session)
     body = cursor.parentheses() if cursor.at_symbol("(") else None

@@ -23,12 +23,12 @@ _EMPTY = {"JSON_OBJECT": "'{}", "JSON_ARRAY": "'[]"}
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """``literal``: as in ``Column.default``, None if there is none. ``now``: whether it is
-    CURRENT_TIMESTAMP. ``constant``: the literal that an expression evaluates to, None for any other
-    expression. ``expression``: its words, as in ``Column.generated``, '' for none. ``charset``: the
-    character set of the literal's or constant's string if it is not UTF-8. ``raw``: the hexadecimal
-    digits of a literal that is written so after an introducer. ``unknown``: why the value is not
-    known, '' if it is."""
+    """A DEFAULT clause. ``literal``: as in ``Column.default``, None if there is none. ``now``:
+    whether it is CURRENT_TIMESTAMP. ``constant``: the literal that an expression evaluates to, None
+    for any other expression. ``expression``: its words, as in ``Column.generated``, '' for none.
+    ``charset``: the character set of the literal's or constant's string if it is not UTF-8.
+    ``raw``: the hexadecimal digits of a literal that is written as such after an introducer.
+    ``unknown``: why the value is not known, '' if it is known."""
 
     literal: str | None = None
     now: bool = False
@@ -40,8 +40,8 @@ class Default:
 
     @property
     def set_by_alter(self) -> str | None:
-        """Return the literal that SET DEFAULT sets. A literal in parentheses loses them only there;
-        a literal with a sign is an expression."""
+        """Return the literal that SET DEFAULT sets. Only there, parentheses around a literal are
+        ignored; a literal with a sign is an expression."""
         is_literal = not self.expression.lstrip("( ").startswith(("-", "+", *_EMPTY))
         return self.constant if self.literal is None and is_literal else self.literal
 
@@ -136,9 +136,9 @@ _WITH_TIME = (ColumnType.DATETIME, ColumnType.TIMESTAMP)
 
 
 def is_moment(expression: str, column: Column) -> bool:
-    """Return whether a new column's DEFAULT ( expression ) is the time of the statement as the
-    column stores it: the session's date in a DATE, NOW(n) in a column of n digits. ``expression``:
-    its words, as in ``Default``."""
+    """Return whether the value of a new column's DEFAULT ( expression ) is the time of the
+    statement in the column's form: the session's date for a DATE, NOW(n) for a column of n digits.
+    ``expression``: its words, as in ``Default``."""
     while expression.startswith("( ") and expression.endswith(" )"):
         expression = expression[2:-2]
     if column.type == ColumnType.DATE:

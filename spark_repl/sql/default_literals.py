@@ -59,7 +59,7 @@ _FLOAT_MAX = 3.4028234663852886e38
 
 
 def normalize_or_keep(literal: str, column: Column, session: Session) -> str:
-    """Return ``normalize``, or the literal itself if what the column stores is not known."""
+    """Return ``normalize``, or the literal itself if the stored form is not known."""
     try:
         return normalize(literal, column, session)
     except ValueError:
@@ -69,10 +69,10 @@ def normalize_or_keep(literal: str, column: Column, session: Session) -> str:
 def normalize(literal: str, column: Column, session: Session, *, assigned: bool = False) -> str:
     """Return the form in which the column stores a literal of ``Column.default``.
 
-    Numbers have the column's digits. ENUM and SET are names of members. Dates and times are as the
-    server prints them, TIMESTAMP with its distance from UTC. Bytes are hexadecimal digits.
+    Numbers have the column's digits. ENUM and SET have the names of members. Dates and times are as
+    the server prints them, TIMESTAMP with its offset from UTC. Bytes are hexadecimal digits.
     ``assigned``: the literal is the constant of an expression, not of DEFAULT. Raise ValueError if
-    what the column stores is not known.
+    the stored form is not known.
     """
     if literal == "NULL":
         return literal
@@ -371,7 +371,7 @@ def _letters(literal: str, wide: bool) -> str:
 
 
 def member_of(name: str, members: tuple[str, ...]) -> str | None:
-    """Return the member that a ``name`` means which the server has accepted; None if it is not
+    """Return the member to which ``name``, which the server has accepted, refers; None if it is not
     known."""
     if name in members:
         return name
@@ -382,7 +382,7 @@ def member_of(name: str, members: tuple[str, ...]) -> str | None:
 
 def has_twin_before(name: str, members: tuple[str, ...]) -> bool:
     """Return whether an earlier member may be equal to this one in the collation. The name would
-    mean the earlier one: a server that is not strict accepts such lists."""
+    then refer to the earlier one; a server that is not strict accepts such lists."""
     bare = _bare(name)
     return any(_bare(member) == bare for member in members[: members.index(name)])
 
@@ -416,7 +416,7 @@ def real_digits(value: float, detail: str, *, clips: bool = False) -> float:
 
 
 def real_literal_text(value: float) -> str:
-    """Return the text that a text column with room for all digits stores of a double. Raise
+    """Return the text in which a text column with room for all digits stores a double. Raise
     ValueError if the text is not known."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     text, power = "".join(map(str, digits)), int(exponent) + len(digits)

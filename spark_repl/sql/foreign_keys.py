@@ -22,9 +22,9 @@ _ACTIONS = {
 
 
 def of_table(parts: Sequence[Cursor], table: str) -> tuple[ForeignKey, ...]:
-    """Return the foreign keys among the columns and keys of CREATE TABLE, whatever else these
-    contain. Keys without a name have none yet. ``table``: db.table. Raise StatementError for a key
-    that is not understood."""
+    """Return the foreign keys among the columns and keys of CREATE TABLE, also if other parts are
+    not understood. Keys without a name have no name yet. ``table``: db.table. Raise StatementError
+    for a key that is not understood."""
     keys: list[ForeignKey] = []
     for part in parts:
         name = constraint_name(part)
@@ -92,8 +92,8 @@ def _action(cursor: Cursor) -> str:
 def named(
     keys: Sequence[ForeignKey], table: str, before: Sequence[ForeignKey] = ()
 ) -> tuple[ForeignKey, ...]:
-    """Return ``keys`` with the names that InnoDB gives to keys without one, in a table that has the
-    keys ``before``."""
+    """Return ``keys`` in which keys without a name have the names that InnoDB generates, in a table
+    that has the keys ``before``."""
     prefix = generated_prefix(table)
     given = [key.name.lower().removeprefix(prefix.lower()) for key in before]
     number = max((int(text) for text in given if text.isdigit()), default=0)

@@ -24,8 +24,8 @@ PRIMARY, UNIQUE = "PRIMARY", "UNIQUE"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``kind``: as in KeyClause; INDEX with ``generated`` for a foreign key's index. ``columns``:
-    their names. ``whole``: whether no part is a prefix or an expression."""
+    """A key of a table. ``kind``: as in KeyClause; INDEX with ``generated`` for a foreign key's
+    index. ``columns``: their names. ``whole``: whether no part is a prefix or an expression."""
 
     kind: str
     name: str
@@ -87,9 +87,9 @@ def _short(prefixes: Sequence[int]) -> tuple[int, ...]:
 
 
 def carried(key: Key, new: Mapping[str, Column]) -> Key | None:
-    """Return a key of a table whose columns change. ``new``: old name in lower case -> column
-    afterwards, without dropped ones. Return None if all columns of the index are dropped: the index
-    is gone."""
+    """Return a key after the table's columns change. ``new``: old name in lower case -> the new
+    column, without dropped ones. Return None if all columns of the index are dropped, because the
+    index is then dropped also."""
     lengths = key.prefixes or (0,) * len(key.columns)
     left = [(n.lower(), p) for n, p in zip(key.columns, lengths, strict=True) if n.lower() in new]
     if key.columns and not left:
@@ -125,8 +125,8 @@ def ordered(
     keys: Sequence[Key], columns: Sequence[Column], loose: Collection[str] = ()
 ) -> list[Key]:
     """Return keys in the order in which the server keeps them. The order decides which key the log
-    names. ``loose``: names in lower case of columns that only the primary key makes NOT NULL. They
-    count as NULL for keys that are written before it (measured on 9.7.4)."""
+    contains. ``loose``: names, in lower case, of columns that only the primary key makes NOT NULL.
+    They count as nullable for keys that are written before it (measured on 9.7.4)."""
     nullable = set(loose)
     ranks: list[tuple[bool, bool, bool, bool, bool, int]] = []
     for key in keys:
@@ -144,9 +144,9 @@ def ordered(
 
 
 def logged(keys: Sequence[Key], columns: Sequence[Column]) -> tuple[int, ...]:
-    """Return the primary key of ``ordered`` keys. Without one, return the UNIQUE index that the
-    server logs as primary key: the first whose columns are all NOT NULL and whole, with indexes
-    over virtual columns last (measured on 9.7.4: TABLE_MAP names it as primary key)."""
+    """Return the primary key of ``ordered`` keys. If there is none, return the UNIQUE index that
+    the server logs as primary key: the first one whose columns are all NOT NULL and complete, with
+    indexes on virtual columns last (measured on 9.7.4: TABLE_MAP contains it as primary key)."""
     for key in keys:
         numbers = tuple(position(columns, name) for name in key.columns)
         if key.kind == PRIMARY or (
@@ -172,8 +172,8 @@ KINDS = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", 
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """``column``: '' for an expression. ``prefix``: in characters or bytes, 0 for the whole
-    column."""
+    """A part of a key. ``column``: '' for an expression. ``prefix``: in characters or bytes, 0 for
+    the whole column."""
 
     column: str
     prefix: int = 0
@@ -181,8 +181,9 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class KeyClause:
-    """``kind``: PRIMARY, UNIQUE, INDEX, FULLTEXT, SPATIAL, FOREIGN or CHECK. ``name``: the index's,
-    '' if the server chooses it. ``foreign``: the foreign key, with the constraint's name."""
+    """A key as a statement writes it. ``kind``: PRIMARY, UNIQUE, INDEX, FULLTEXT, SPATIAL, FOREIGN
+    or CHECK. ``name``: the index's, '' if the server chooses it. ``foreign``: the foreign key, with
+    the constraint's name."""
 
     kind: str
     name: str = ""

@@ -52,7 +52,7 @@ def is_nullable(clause: ColumnClause) -> bool:
 def with_timestamps(
     columns: Sequence[ColumnClause | Column], session: Session
 ) -> list[ColumnClause]:
-    """Return the written columns of a table, with TIMESTAMP as the session understands it. Without
+    """Return the written columns of a table, with TIMESTAMP interpreted as in the session. Without
     explicit_defaults_for_timestamp it is NOT NULL, and the first one defaults to the current time.
     If the setting is not known, the default is NOT_KNOWN."""
     first, written = session.explicit_timestamps is False, []
@@ -178,9 +178,9 @@ def zero_of(column: Column) -> str | None:
 
 
 def in_charset(column: Column, charset: str, session: Session, table: str) -> Column:
-    """Return a column after CONVERT TO CHARACTER SET. A TEXT whose characters become longer becomes
-    the next larger type (measured on 9.7.4). Binary columns stay. ``table``: the character set or
-    collation that the table had. Raise StatementError."""
+    """Return a column after CONVERT TO CHARACTER SET. If the characters of a TEXT become longer, it
+    becomes the next larger type (measured on 9.7.4). Binary columns do not change. ``table``: the
+    table's previous character set or collation. Raise StatementError."""
     if column.type in (_T.ENUM, _T.SET):
         _check_members(column, {name.lower().partition("_")[0] for name in (charset, table)})
     if column.type not in CHARACTER_TYPES or column.collation == BINARY:
@@ -239,8 +239,8 @@ def is_longer(before: Column, after: Column) -> bool:
 
 
 def same_collation(before: Column, after: Column, *, written: bool) -> bool:
-    """Return whether texts of both columns are known to compare alike. ``written``: whether the
-    statement has the column's type, or converts it."""
+    """Return whether texts of both columns are known to compare equally. ``written``: whether the
+    statement writes the column's type, or converts it."""
     if not written or before.type not in (*CHARACTER_TYPES, _T.ENUM, _T.SET):
         return True
     if before.collation == after.collation == BINARY:
@@ -249,7 +249,7 @@ def same_collation(before: Column, after: Column, *, written: bool) -> bool:
 
 
 def prints_alike(before: Column, after: Column) -> bool:
-    """Return whether values of both columns are known to be the same as text, and in the other
-    case."""
+    """Return whether values of both columns are known to be the same as text, also after a change
+    of case."""
     other_case = {before.collation, after.collation} & _OTHER_CASE
     return before.detail == after.detail and (not other_case or before.collation == after.collation)

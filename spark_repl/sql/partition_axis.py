@@ -34,8 +34,8 @@ _NO_DATE = "a date that no calendar has: in which partition it is is not known"
 
 @dataclass(frozen=True)
 class Axis:
-    """A partitioned column as numbers. ``texts``: the texts of LIST partitions; a value's number is
-    its position there."""
+    """A partitioning column as numbers. ``texts``: the texts of LIST partitions; a value's number
+    is its index in this list."""
 
     column: Column
     function: str
@@ -70,7 +70,7 @@ class Axis:
         return plain and (not self.function or self.function in MONOTONE)
 
     def place(self, value: int | str) -> int:
-        """Return the number of a partition's value. Raise StatementError."""
+        """Return the number of a value in a partition's bounds. Raise StatementError."""
         column = self.column
         if isinstance(value, str) == bool(column.type in _INTEGERS or self.function):
             raise StatementError(f"a partition's value {value!r} of {column.name} is not known")
@@ -204,7 +204,8 @@ MONOTONE = frozenset(("UNIX_TIMESTAMP", "TO_DAYS", "TO_SECONDS", "YEAR"))
 
 
 def moment(text: str) -> datetime:
-    """Return the time of a date's text as the server prints it, as UTC. Raise StatementError."""
+    """Return the time of a date's text in the form that the server prints, as UTC. Raise
+    StatementError."""
     match = _MOMENT.fullmatch(text)
     try:
         if match is None:

@@ -27,8 +27,8 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True)
 class Policies:
-    """(pattern, policy) pairs; the first that fits a name decides. ``folds``: whether case does not
-    matter in names, unless the source tells cases apart."""
+    """(pattern, policy) pairs; the first one that matches a name decides. ``folds``: whether names
+    are compared without regard to case, unless the source distinguishes cases."""
 
     entries: tuple[tuple[str, Policy], ...] = ()
     folds: bool = True
@@ -45,8 +45,8 @@ class Policies:
         return self.deciding(name)[1]
 
     def deciding(self, name: str) -> tuple[str, Policy]:
-        """Return the entry that decides about the table, without a pattern if none fits. A shard
-        also matches by the name of its whole table."""
+        """Return the entry that decides about the table, or one without a pattern if none matches.
+        A shard also matches by the name of its Delta table."""
         names = {plain_name(name), plain_name(whole_of(name))}
         for pattern, policy in self.entries:
             if any(self._fits(pattern, candidate) for candidate in names):

@@ -29,8 +29,8 @@ _SECRET_FUNCTIONS = (
 
 
 def redact_literals(statement: str, sql_mode: int) -> str:
-    """Return the words of ``statement`` with ? for each literal and without comments. Return only
-    its first word if it can't be read."""
+    """Return the words of ``statement`` with ? for each literal and without comments. If it can't
+    be tokenized, return only its first word."""
     try:
         return _joined([token.without_literal for token in tokens(statement, sql_mode)])
     except StatementError:
@@ -38,9 +38,9 @@ def redact_literals(statement: str, sql_mode: int) -> str:
 
 
 def redact_secrets(statement: str, sql_mode: int) -> str:
-    """Return the text of a statement about tables or databases, with ? for literals that may be
-    secret. Return the text of any other statement, except XA START and similar ones, with ? for all
-    literals and for names in double quotes. A text without secrets is unchanged."""
+    """Return a statement's text without secrets. In a statement about tables or databases, replace
+    only literals that may be secret by ?. In any other statement, except XA START and similar ones,
+    replace all literals and names in double quotes by ?. A text without secrets is unchanged."""
     try:
         items = tokens(statement, sql_mode)
     except StatementError:
@@ -58,7 +58,7 @@ def redact_secrets(statement: str, sql_mode: int) -> str:
 
 
 def is_about_tables(statement: str, sql_mode: int = 0) -> bool:
-    """Return whether a statement makes, changes or drops tables or databases."""
+    """Return whether a statement creates, changes or drops tables or databases."""
     try:
         return _is_about_tables(tokens(statement, sql_mode))
     except StatementError:

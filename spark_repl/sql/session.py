@@ -23,18 +23,18 @@ class Session:
     """The session of a logged statement.
 
     ``at``: NOW(6) in microseconds since 1970 (UTC). ``time_zone``: as the server prints it
-    (``+02:00``, ``Europe/Berlin``, ``SYSTEM``), '' if the event does not have it.
+    (``+02:00``, ``Europe/Berlin``, ``SYSTEM``), '' if the event does not contain it.
 
     ``charsets``: the known character set or collation of each database, with names in lower case if
-    the source ``folds`` them. ``server_collation``: the number of the collation of a database
-    without one, 0 if the event does not have it. ``utf8mb4_collation``: the number of the collation
-    of utf8mb4 without one, 0 likewise. ``client``, ``connection``: the character sets of these
+    the source ``folds`` them. ``server_collation``: the number of the default collation for
+    databases, 0 if the event does not contain it. ``utf8mb4_collation``: the number of the default
+    collation of utf8mb4, 0 likewise. ``client``, ``connection``: the character sets of these
     variables, '' for UTF-8.
 
-    ``explicit_timestamps``: explicit_defaults_for_timestamp, None if the event does not have it.
-    ``inline_keys``: whether the server makes foreign keys of REFERENCES among a column's attributes
-    (9.0 and later). ``quotients``: whether it rounds quotients of exact numbers as 9.7 does.
-    ``keeps_row_id``: whether it keeps an invisible my_row_id first (8.0.30 and later).
+    ``explicit_timestamps``: explicit_defaults_for_timestamp, None if the event does not contain it.
+    ``inline_keys``: whether the server creates foreign keys from REFERENCES among a column's
+    attributes (9.0 and later). ``quotients``: whether it rounds quotients of exact numbers as 9.7
+    does. ``keeps_row_id``: whether it keeps an invisible my_row_id first (8.0.30 and later).
     """
 
     database: str = ""

@@ -40,8 +40,9 @@ _NO_VERSION = 99_999
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``text``: in upper case for words, without quotes for names and strings. ``charset``: of a
-    string that the server has in another character set than UTF-8."""
+    """A token of a statement. ``text``: in upper case for words, without quotes for names and
+    strings. ``charset``: the character set of a string if the server stores it in one other than
+    UTF-8."""
 
     kind: str
     text: str
@@ -50,7 +51,8 @@ class Token:
 
     @property
     def without_literal(self) -> str:
-        """Return the token's text for messages. A literal becomes ?, as its value may be hidden."""
+        """Return the token's text for messages, with ? for a literal, because its value may be
+        hidden."""
         literal = self.kind in (STRING, NUMBER) or self.text[:2] in ("0X", "0B")
         return "?" if literal else self.raw
 
@@ -133,15 +135,15 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 class Cursor:
-    """Reads tokens from left to right. Methods that expect a token raise StatementError if it does
-    not come."""
+    """Reads tokens from left to right. Methods that expect a token raise StatementError if another
+    one comes next."""
 
     def __init__(self, items: list[Token]) -> None:
         self._items = items
         self._at = 0
 
     def again(self) -> Cursor:
-        """Return another cursor over the remaining tokens."""
+        """Return a second cursor over the remaining tokens."""
         return Cursor(self._items[self._at :])
 
     def until(self, later: Cursor) -> list[str]:
@@ -174,8 +176,8 @@ class Cursor:
         return self._at >= len(self._items)
 
     def rest(self, *, literals: bool = False) -> str:
-        """Return the next few words for messages. ``literals``: whether to show literals, if no
-        mask can concern them."""
+        """Return the next few words for messages. ``literals``: whether to show literals, which is
+        allowed if no mask can concern them."""
         words = self._items[self._at : self._at + 4]
         return " ".join(t.raw if literals else t.without_literal for t in words) or "its end"
 

@@ -34,7 +34,7 @@ ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "W
 
 
 class Effect(enum.Enum):
-    """What a statement changes."""
+    """The kinds of effect that a statement can have."""
 
     NO_EFFECT = "no effect"
     CREATE_TABLE = "create table"
@@ -62,8 +62,8 @@ class Statement:
     statement names it. ``like``: the table whose definition is copied.
 
     ``renames``: (old, new) in order, also of ALTER TABLE ... RENAME. ``alteration``: of ALTER
-    TABLE, CREATE INDEX and DROP INDEX (``alter.apply_alter`` carries it out). With NO_EFFECT it is
-    about indexes that are not unique; definitions keep only their names.
+    TABLE, CREATE INDEX and DROP INDEX (``alter.apply_alter`` applies it). With NO_EFFECT it
+    concerns only non-unique indexes, of which definitions keep only the names.
     """
 
     verb: str
@@ -82,23 +82,23 @@ class Statement:
     database_charset: str = ""
 
     def has_failed(self, query: Query) -> bool:
-        """Return whether the statement failed on the source and changed nothing there. DROP TABLE
-        drops the tables that it finds. A statement that was logged instead of rows has changed
-        some, or it would not be logged."""
+        """Return whether the statement failed on the source without changing anything there. A
+        failed DROP TABLE still drops the tables that it finds. A failed statement that was logged
+        instead of rows has changed some rows, because otherwise it would not be logged."""
         drops = self.effect is Effect.DROP_TABLE
         dropped = drops and (query.error == UNKNOWN_TABLE or len(self.tables) > 1)
         return bool(query.error) and not dropped and self.verb not in ROW_CHANGES
 
     def made_database(self, query: Query) -> bool:
         """Return whether CREATE or ALTER DATABASE certainly took effect. If IF NOT EXISTS finds the
-        database, servers since 8.0 leave out the transaction's number. Earlier servers show
-        nothing."""
+        database, servers since 8.0 omit the transaction's number. The log of earlier servers does
+        not show this."""
         return not self.if_not_exists or bool(query.utf8mb4_collation and not query.made_nothing)
 
     def made_nothing(self, query: Query) -> bool:
-        """Return whether CREATE TABLE IF NOT EXISTS found the table, and the log shows it. Servers
-        since 8.0 mark changes of tables of transactional engines with the transaction's number. The
-        number of CREATE TABLE ... SELECT follows its rows."""
+        """Return whether CREATE TABLE IF NOT EXISTS found the table and the log shows this. Servers
+        since 8.0 mark changes of tables of transactional engines with the transaction's number. For
+        CREATE TABLE ... SELECT, that number follows its rows."""
         can_tell = not self.engine or self.engine.upper() in TRANSACTIONAL
         marked = can_tell and self.effect is not Effect.CREATE_SELECT
         return self.if_not_exists and marked and query.made_nothing
@@ -148,7 +148,8 @@ class Statement:
 
     @property
     def changes_rows(self) -> bool:
-        """Return whether it was logged instead of rows: its changes are nowhere else in the log."""
+        """Return whether it was logged instead of rows, so that its changes are nowhere else in the
+        log."""
         return self.verb in ROW_CHANGES or self.reason == SELECT
 
 

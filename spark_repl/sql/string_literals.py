@@ -28,8 +28,8 @@ _SAME_BYTES = {"utf8mb4", "utf8mb3", _BINARY}
 
 
 def as_read(items: list[Token], session: Session) -> list[Token]:
-    """Return the tokens of a statement in the client's character set, with strings as the server
-    has them. Raise StatementError if they are not known."""
+    """Return the tokens of a statement in the client's character set, with strings in the form that
+    the server stores. Raise StatementError if this form is not known."""
     read, introducer = list[Token](), ""
     for token in items:
         if token.kind != STRING:
@@ -130,7 +130,7 @@ def _quoted(text: str, session: Session) -> str:
 
 
 def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
-    """Return the column of this character set or collation, with its default in it."""
+    """Return the column with this character set or collation, and its default converted to it."""
     kind = clause.type.code
     if kind not in _OF_BYTES or clause.default is None:
         return clause

@@ -24,9 +24,9 @@ _NUMBER = re.compile(r"(-?)([0-9]+)(\.[0-9]*)?")
 
 
 def moment_of(text: str, *, truncates: bool) -> tuple[int | None, int | None]:
-    """Return (microseconds since 1970 of the text's clock, None for 0000-00-00; microseconds that
-    this clock is ahead of UTC, None for the session's clock). Raise ValueError for a text that is
-    no date, or is not known to be one."""
+    """Return (microseconds since 1970 on the text's clock, None for 0000-00-00; microseconds by
+    which this clock is ahead of UTC, None for the session's clock). Raise ValueError for a text
+    that is not a date, or is not known to be one."""
     text, ahead = text.strip(), None
     if match := _OFFSET.fullmatch(text):
         text, size = match[1], (int(match[3]) * 60 + int(match[4])) * 60 * SECOND
@@ -55,8 +55,8 @@ def moment_of(text: str, *, truncates: bool) -> tuple[int | None, int | None]:
 
 
 def time_of(text: str, *, truncates: bool) -> int:
-    """Return signed microseconds. Raise ValueError for a text that is no TIME, or is not known to
-    be one."""
+    """Return signed microseconds. Raise ValueError for a text that is not a TIME, or is not known
+    to be one."""
     text = text.strip()
     if match := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (int(group or 0) for group in match.groups()[1:5])
@@ -78,8 +78,8 @@ def time_of(text: str, *, truncates: bool) -> int:
 
 
 def letters_of(text: str) -> str:
-    """Return the text that a column reads of a literal in the form of ``Column.default``. Raise
-    ValueError for bytes that are no text, and for a double that is not whole."""
+    """Return the text that a column reads from a literal in the form of ``Column.default``. Raise
+    ValueError for bytes that are not text, and for a double that is not a whole number."""
     if text.startswith("'"):
         return text[1:]
     if text.startswith("0x"):
@@ -94,7 +94,7 @@ def letters_of(text: str) -> str:
 
 
 def moment_letters(text: str) -> str:
-    """Return ``letters_of``; for a number, the text of the date that it means."""
+    """Return ``letters_of``; for a number, the text of the date that the number stands for."""
     letters = letters_of(text)
     return letters if text[:1] == "'" or text[:2] == "0x" else _digits_of_moment(letters)
 

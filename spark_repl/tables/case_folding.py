@@ -22,7 +22,8 @@ CASE_HINT = (
 
 
 def fold(name: str) -> str:
-    """Return ``name`` in lower case as MySQL folds it: one character stays one character."""
+    """Return ``name`` in lower case as MySQL folds it: one character always becomes one
+    character."""
     if name.isascii():
         return name.lower()
     return "".join(char.lower()[0] for char in name)
@@ -30,7 +31,7 @@ def fold(name: str) -> str:
 
 def letter_case_error(name: str, rules: str, log: str, hint: str = CASE_HINT) -> SettingError:
     """Return the error for a table of the log whose name differs from a name in ``rules`` only by
-    case. ``log``: what the log shows, or does not show, about whether the source folds names."""
+    case. ``log``: what the log shows about whether the source folds names."""
     return SettingError(
         f"a rule of {rules} has the name {name} with other letters, and the log {log} the source"
         " takes them for the same",
@@ -40,8 +41,8 @@ def letter_case_error(name: str, rules: str, log: str, hint: str = CASE_HINT) ->
 
 
 def check_columns(definition: TableDefinition) -> None:
-    """Raise SettingError if two columns have one name for Spark and Delta, which compare names in
-    lower case. MySQL has no other case for some letters (Cherokee, Glagolitic, Georgian)."""
+    """Raise SettingError if two columns have the same name for Spark and Delta, which compare names
+    in lower case. For some letters MySQL does not fold case (Cherokee, Glagolitic, Georgian)."""
     seen: dict[str, str] = {}
     for column in definition.columns:
         other = seen.setdefault(column.name.lower(), column.name)
@@ -50,7 +51,7 @@ def check_columns(definition: TableDefinition) -> None:
 
 
 def same_name_error(name: str, other: str, table: str) -> SettingError:
-    """Return the error for a table with two columns that Spark can't tell apart."""
+    """Return the error for a table with two columns that Spark can't distinguish."""
     return SettingError(
         f"Spark takes the names of columns {name} and {other} for one",
         table=table,

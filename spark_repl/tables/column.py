@@ -13,7 +13,8 @@ BINARY = 63
 
 
 class ColumnType(IntEnum):
-    """MySQL's real type codes. ENUM and SET travel as STRING; their metadata distinguishes them."""
+    """MySQL's real type codes. In the log ENUM and SET have the type STRING; their metadata
+    distinguishes them."""
 
     DECIMAL_OLD = 0
     TINY = 1
@@ -148,7 +149,7 @@ class Column:
 
     @property
     def as_logged(self) -> Column:
-        """Return the column as the log's rows have it."""
+        """Return the column in the form of the log's rows."""
         return self.logged or self
 
     @property

@@ -11,8 +11,8 @@ Value = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition. ``values`` [..., columns]: of RANGE the upper bound, which belongs to the
-    next partition; of LIST each listed value."""
+    """One partition. ``values`` [..., columns]: for RANGE the upper bound, which belongs to the
+    next partition; for LIST each listed value."""
 
     name: str
     values: tuple[tuple[Value, ...], ...]
@@ -22,7 +22,7 @@ class Partition:
 class Partitioning:
     """A table's partitions.
 
-    ``kind``: RANGE or LIST, also of COLUMNS. ``function``: applied to the one column before it is
+    ``kind``: RANGE or LIST, also for COLUMNS. ``function``: applied to the one column before it is
     compared (TO_DAYS), or ''. ``partitions`` in their order. ``unknown``: why the partition of a
     row can't be determined; the other fields are then empty.
     """

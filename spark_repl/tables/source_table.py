@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceTable(TableDefinition):
-    """A table as TABLE_MAP events and statements declare it. Its name may be the target's, after
-    rules have renamed it."""
+    """A table as TABLE_MAP events and statements declare it. Its name may be the target's, if rules
+    have renamed it."""
 
     @property
     def source_columns(self) -> tuple[Column, ...]:
@@ -31,7 +31,8 @@ class SourceTable(TableDefinition):
 
 
 class Unapplied(Enum):
-    """A table whose rows are not applied, in a map of definitions by names in the log."""
+    """The mark of a table whose rows are not applied, in a map of definitions by names in the
+    log."""
 
     LEFT_OUT = "left out"
     """the log's columns are read if TABLE_MAPs name them, to detect cascades from the table"""

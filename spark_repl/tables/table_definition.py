@@ -39,10 +39,10 @@ _NO_PROJECTION = {"withheld": (), "row_filter": "", "mode": "", "logged_key": ()
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table of a source, or of a target. ``primary_key``: column indexes in key order. In a table
-    without PRIMARY KEY they are of the UNIQUE index that the server logs in its place.
+    """A table of a source, or of a target. ``primary_key``: column indexes in key order. If a table
+    has no PRIMARY KEY, they are those of the UNIQUE index that the server logs in its place.
 
-    The fields after it are the source's declarations, also in a table of the target.
+    The fields after ``primary_key`` are the source's declarations, also for a table of the target.
     """
 
     database: str

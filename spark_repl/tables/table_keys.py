@@ -38,7 +38,7 @@ class UniqueIndex:
 
 @dataclass(frozen=True, slots=True)
 class PlainIndex:
-    """A non-unique index; only what the names of other indexes depend on is recorded.
+    """A non-unique index. Only the properties that affect the names of other indexes are recorded.
 
     ``generated``: MySQL created it for a foreign key, and drops it as soon as another index serves
     that key.

@@ -10,8 +10,8 @@ _DOT, _AT = "@002e", "@0040"
 
 
 def table_name(database: str, table: str) -> str:
-    """Return the table's name in the form ``database.table``; with ``table`` "" the prefix of
-    all names of the database."""
+    """Return the table's name in the form ``database.table``. If ``table`` is "", return the prefix
+    of all names of the database."""
     if "." in database or "@00" in database:  # the latter, so that none is another's coded name
         database = database.replace("@", _AT).replace(".", _DOT)
     return f"{database}.{table}"
@@ -28,7 +28,8 @@ def database_of(name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return the name as MySQL writes it: both parts with a dot between, whatever they contain."""
+    """Return the name as MySQL writes it: both parts with a dot between them, regardless of their
+    content."""
     return ".".join(parts_of(name))
 
 

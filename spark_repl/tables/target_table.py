@@ -33,8 +33,8 @@ OF_IMAGES = (CHANGELOG, HISTORY)
 @dataclass(frozen=True)
 class TargetTable(TableDefinition):
     """A table with the columns of the target's rows. ``primary_key``: the columns that identify a
-    row of the target. In modes other than mirror it is empty, because several rows may have one
-    key."""
+    row of the target. In modes other than mirror it is empty, because several rows may have the
+    same key."""
 
     withheld: tuple[tuple[int, Column], ...] = ()
     """columns that only the source has, with their numbers on the source, ascending"""
@@ -91,13 +91,13 @@ class TargetTable(TableDefinition):
     @cached_property
     def is_mirror(self) -> bool:
         """Return whether the target has exactly the rows and columns of the source's table. It is
-        also true if the source has dropped or truncated the table since."""
+        also true if the source has dropped or truncated the table since then."""
         plain = not any(column.kept or column.logged for column in self.columns)
         return plain and not (self.withheld or self.row_filter or self.mode)
 
     @cached_property
     def source(self) -> SourceTable:
-        """Return the table as the source and the log's rows have it."""
+        """Return the table in the form of the source and of the log's rows."""
         common = {name: getattr(self, name) for name in _COMMON}
         if not self.is_mirror:
             common["columns"] = self.source_columns
@@ -106,7 +106,7 @@ class TargetTable(TableDefinition):
 
     @property
     def is_shaped(self) -> bool:
-        """Return whether a rule gave the table other rows or columns than the source's."""
+        """Return whether a rule gave the table rows or columns that differ from the source's."""
         shaped = self.hides_columns or self.filters_rows or self.appends
         return shaped or bool(self.extra_columns)
 
@@ -128,8 +128,8 @@ class TargetTable(TableDefinition):
         return tuple(numbers)
 
     def with_source_columns(self, columns: tuple[Column, ...]) -> TargetTable:
-        """Return the table for rows of the log with ``columns`` in place of its own. Wider and
-        masked columns of the target stay, as do kept and extra ones."""
+        """Return the table for rows of the log with ``columns`` in place of the current ones. Wider
+        and masked columns of the target stay, and so do kept and extra ones."""
         own, withheld = list(self.columns), dict(self.withheld)
         for place, (number, column) in enumerate(zip(self.numbers, columns, strict=True)):
             if number < 0:
@@ -196,8 +196,8 @@ class TargetTable(TableDefinition):
 
     @property
     def masks_order(self) -> bool:
-        """Return whether the key's first column is masked. Then no range of the source's rows is a
-        range of the target's rows, and no bound of a range may be recorded."""
+        """Return whether the key's first column is masked. In that case a range of the source's
+        rows is not a range of the target's rows, and bounds of ranges must not be recorded."""
         key = self.source_key
         return bool(key) and bool(self.columns[key[0]].mask)
 
@@ -230,7 +230,7 @@ class TargetTable(TableDefinition):
     @property
     def shard_column(self) -> int:
         """Return the number of the column that separates the table's rows from those of other
-        tables in one Delta table; -1 if the table has the Delta table to itself."""
+        tables in one Delta table; -1 if no other table shares the Delta table."""
         return self.extra_columns.get("shard", -1)
 
     @property
@@ -240,8 +240,8 @@ class TargetTable(TableDefinition):
 
     @property
     def deleted_column(self) -> int:
-        """Return the number of the column that marks deleted rows; -1 if there is none, and deleted
-        rows are removed."""
+        """Return the number of the column that marks deleted rows. Return -1 if there is none, so
+        that deleted rows are removed."""
         return self.extra_columns.get("deleted", -1)
 
     @property
@@ -254,12 +254,12 @@ class TargetTable(TableDefinition):
 
     @property
     def keeps_deleted(self) -> bool:
-        """Return whether rows that the source deletes stay, marked."""
+        """Return whether rows that the source deletes stay, with a mark."""
         return self.deleted_column >= 0
 
     @property
     def appends(self) -> bool:
-        """Return whether the table's rows stay, whatever happens to the source's rows."""
+        """Return whether the table's rows stay, regardless of later changes on the source."""
         return bool(self.mode)
 
     @property

@@ -40,9 +40,10 @@ _WORDS = {"missing": "gone", "extra": "new", "source": "first", "target": "secon
 
 @dataclass
 class FoundBetween:
-    """Result of a comparison of two cuts. ``tables``: table -> its counts: ``rows`` of the second
-    cut, ``ranges``: data files read, because only one cut has them as they are, and differing keys.
-    ``by_kind``: table -> number of its keys that are gone, new, different, or of another count."""
+    """The result of a comparison of two cuts. ``tables``: table -> its counts: ``rows`` of the
+    second cut, ``ranges`` (data files that were read, because only one cut has them in this state),
+    and differing keys. ``by_kind``: table -> number of its keys that are gone, new, different, or
+    have another count."""
 
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -68,8 +69,8 @@ class Between:
     def compare(
         self, left: Cut, right: Cut, only: Sequence[str], work: WorkFolder, most: int
     ) -> FoundBetween:
-        """Compare all tables of both cuts, or ``only`` those; describe at most ``most`` rows. Raise
-        TargetError if a table of a cut no longer exists."""
+        """Compare all tables of both cuts, or only those in ``only``; describe at most ``most``
+        rows. Raise TargetError if a table of a cut no longer exists."""
         comparison = FoundBetween()
         table_names = sorted({*left.tables, *right.tables})
         names = [name for name in table_names if not only or {name, whole_of(name)} & {*only}]

@@ -34,9 +34,9 @@ def changed_above(
     """Return the first version above ``version`` in which another writer has changed rows or
     columns.
 
-    Writers other than the channel ``app`` and the channels that also feed the table count. Return
-    None if there is no such version, or the rows and columns are back. Reads the commits above
-    ``version``.
+    The channel ``app``, and channels that also feed the table, do not count as other writers.
+    Return None if there is no such version, or if the rows and columns were restored. Reads the
+    commits above ``version``.
     """
     sound, now = [version], columns
     changed: int | None = None
@@ -68,8 +68,8 @@ def changed_above(
 def rewritten_version(folder: str, version: int, columns: Columns, app: str) -> int:
     """Return the last version that has the same rows as ``version``.
 
-    No commit after ``version`` up to it is the channel's, or changes rows or columns. The rows are
-    in other files if another writer has rewritten them.
+    Between the two, no commit is the channel's, and none changes rows or columns. If another writer
+    has rewritten files, the rows are in other files.
     """
     for number in itertools.count(version + 1):
         actions = read_commit(folder, number)
@@ -81,7 +81,7 @@ def rewritten_version(folder: str, version: int, columns: Columns, app: str) -> 
 @dataclass(frozen=True)
 class ByOthers:
     """A table that another writer has changed in ``version``, above the version that the cut shows.
-    ``hint``: what to do."""
+    ``hint``: the remedy."""
 
     version: int
     cut_version: int

@@ -53,7 +53,7 @@ class CutFiles:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def digest(self, run: Callable[[list[FileTask]], object]) -> None:
-        """Digest the files; go on without a table that lacks one. ``run`` does the tasks."""
+        """Digest the files; continue without a table that lacks one. ``run`` runs the tasks."""
         while True:
             tasks = [
                 task
@@ -136,7 +136,7 @@ class CutDefinitions:
         self._read_for: Cut | None = None
 
     def of(self, cut: Cut, at: TableVersion) -> TargetTable | None:
-        """Return the definition of one of the cut's tables. Return None if no record has it,
+        """Return the definition of one of the cut's tables. Return None if it is not recorded,
         because another writer has replaced the table's properties. Raise TargetError if the table
         does not exist."""
         if self._read_for is not cut:
@@ -150,7 +150,7 @@ class CutDefinitions:
         return created(snapshot) if DEFINITION in snapshot.configuration else None
 
     def is_without_history(self, at: TableVersion) -> bool:
-        """Return whether one of a cut's tables began without rows. Raise TargetError if it does not
-        exist."""
+        """Return whether one of a cut's tables started without rows. Raise TargetError if it does
+        not exist."""
         snapshot = snapshot_of(self._log, self._layout.table(at.path), at.version)
         return snapshot.configuration.get(COMPLETE) == WITHOUT_HISTORY

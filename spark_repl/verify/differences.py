@@ -31,7 +31,7 @@ class Differing:
     target: npt.NDArray[np.int64]
 
     def take(self, which: npt.NDArray[Any]) -> Differing:
-        """Return some of the keys: a mask, or positions."""
+        """Return some of the keys, selected by a mask or by indexes."""
         return Differing(self.keys[which], self.source[which], self.target[which])
 
     def kinds(self, definition: TargetTable) -> list[str]:
@@ -55,8 +55,8 @@ def differences(
     most: int,
 ) -> list[dict[str, Any]]:
     """Describe at most ``most`` of a table's ``named`` keys. ``source``: rows of the source;
-    ``target_rows`` returns the target's rows of some keys. A key of which the source has values and
-    columns is left out if its row is not in ``source``."""
+    ``target_rows`` returns the target's rows of some keys. A key is left out if its description
+    needs the source's row and ``source`` lacks that row."""
     if not len(named.keys) or most <= 0:
         return []
     fetched = [source] if source is not None else []

@@ -37,8 +37,8 @@ class Sums:
 
 
 def sums(keys: Keys, of: Keys, numbers: Keys) -> Sums:
-    """Return for each of ``keys`` (sorted) the count and sum of ``numbers``, one for each row;
-    ``of`` has the rows' keys."""
+    """Return for each of ``keys`` (sorted) the count and sum of ``numbers``. There is one number
+    for each row; ``of`` has the rows' keys."""
     count, total = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.uint64)
     if len(keys) and len(of):
         at = np.minimum(np.searchsorted(keys, of), len(keys) - 1)
@@ -62,7 +62,7 @@ def differing(ranges: Sequence[Digests], files: Iterable[Live]) -> Keys:
 
 
 def common_keys(left: Iterable[Live], right: Iterable[Live]) -> Keys:
-    """Return the keys, sorted, that live rows of both sides have."""
+    """Return the keys, sorted, for which both sides have live rows."""
     sides = [*left], [*right]
     width = _width(sum(len(alive) for side in sides for _, _, alive in side))
     keys = [np.zeros(0, np.uint64)]

@@ -40,8 +40,9 @@ _INTEGERS = (
 
 @dataclass(frozen=True)
 class SampledRows:
-    """A sample: the rows whose value in ``column`` (a number) is within one of ``windows`` (both
-    ends included, ascending), or, without windows, has a CRC-32 below ``below``."""
+    """A sample. If there are ``windows`` (ascending, both ends included), it has the rows whose
+    value in ``column`` (a number) is within one of them; otherwise, the rows whose value there has
+    a CRC-32 below ``below``."""
 
     column: int
     windows: tuple[tuple[int, int], ...] = ()
@@ -80,8 +81,8 @@ def sample_of(
     """Return the sample of a table, and the WHERE clauses that read it from the source.
 
     Return None and a clause for all rows if no column can choose rows, or the ``target`` does not
-    show the column. ``replaces``: whether the target has U+FFFD where the source converts bytes to
-    other characters.
+    show the column. ``replaces``: whether the target has U+FFFD in place of bytes that the source
+    converts to other characters.
     """
     definition = table.definition
     candidates = definition.primary_key[:1] or range(len(definition.columns))
@@ -104,7 +105,8 @@ def sample_of(
 
 
 def windows(table: str, low: int, high: int, percent: float) -> tuple[tuple[int, int], ...]:
-    """Return blocks of the values from ``low`` to ``high``, at least one, that a digest chooses.
+    """Return blocks of the values from ``low`` to ``high``, at least one block, which a digest
+    chooses.
 
     The choice of a block does not depend on the other values, as long as the span of all values
     stays within the same power of two.

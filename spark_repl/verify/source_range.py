@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RangeTask:
-    """Arguments of reading one range. ``definition``: the target's; ``mask_key``: the key of its
-    masks. ``out``: the file for all digests. Without it the worker returns the digests of the keys
-    ``keep`` (sorted), and a row of each of the first ``row_limit`` keys. ``rows_per_s``: a limit; 0
-    is none."""
+    """Arguments of reading one range. ``definition``: the target's; ``mask_key``: the secret key of
+    its masks. ``out``: the file for all digests. Without it the worker returns the digests of the
+    keys ``keep`` (sorted), and one row for each of the first ``row_limit`` keys. ``rows_per_s``: a
+    limit; 0 for none."""
 
     source: Source
     definition: TargetTable
@@ -48,15 +48,16 @@ class RangeTask:
 
 @dataclass(frozen=True)
 class RangeRows:
-    """Result of reading one range. ``digests``: those of the requested rows; ``values``: a row of
-    each of the first keys."""
+    """The result of reading one range. ``digests``: those of the requested rows; ``values``: one
+    row for each of the first keys."""
 
     digests: Digests
     values: pa.Table | None
 
 
 def read_ranges(tasks: list[RangeTask]) -> list[RangeRows | SparkReplError]:
-    """Read ranges one after the other, over one connection. A list is one connection's work."""
+    """Read ranges one after the other, over one connection. Each list of ranges is read by one
+    connection."""
     results: list[RangeRows | SparkReplError] = []
     with _Line() as line:
         for task in tasks:

@@ -58,12 +58,13 @@ class _Seen:
 
 @dataclass
 class TableCheck:
-    """State of one table's comparison.
+    """The state of one table's comparison.
 
     ``ranges``: WHERE clauses that together read all rows, or the ``sample``; ``rows``: the number
     of the source's rows in them, at the first look; ``rate``: rows a second, 0 for no limit;
-    ``mask_key``: the key of the definition's masks; ``row_limit``: the number of keys whose rows
-    are fetched from each range. ``changed``: why the table's looks so far no longer count.
+    ``mask_key``: the secret key of the definition's masks; ``row_limit``: the number of keys whose
+    rows are fetched from each range. ``changed``: why the looks at the table so far no longer
+    count.
     """
 
     config: Config
@@ -99,13 +100,13 @@ class TableCheck:
         return self.left[self._is_named(self._seen)]
 
     def differing(self) -> Differing:
-        """Return the named keys with the numbers of their rows at the last look."""
+        """Return the keys to report, with the numbers of their rows at the last look."""
         if (seen := self._seen) is None:
             return Differing(_NONE, np.zeros(0, np.int64), np.zeros(0, np.int64))
         return Differing(self.left, seen.source.count, seen.target.count).take(self._is_named(seen))
 
     def differences(self, most: int) -> list[dict[str, Any]]:
-        """Describe at most ``most`` of the named keys."""
+        """Describe at most ``most`` of the keys to report."""
         if (at := self.at) is None:
             return []
 
@@ -123,7 +124,7 @@ class TableCheck:
         return self.looks == 0 or len(self.named) < len(self.left)
 
     def tasks(self) -> list[RangeTask]:
-        """Return the tasks of the next look: all ranges at first, then those of the remaining
+        """Return the tasks of the next look: all ranges at first, later those of the remaining
         keys."""
         if self.looks == 0:
             outs = [self._out(number) for number in range(len(self.ranges))]
@@ -172,8 +173,8 @@ class TableCheck:
         return os.path.join(self.work, f"s-{number}.npy")
 
     def compare(self, read: Sequence[RangeRows], at: FileSet) -> None:
-        """Compare what was read from the source with the files of a cut that follows the
-        reading."""
+        """Compare the rows read from the source with the files of a cut that was published after
+        the reading."""
         if self.at is not None and self.at.schema_string != at.schema_string:
             self.changed = "its columns were changed while it was compared"
             return
@@ -270,7 +271,7 @@ _KEYS_MOST = 10_000
 
 
 def repairs_of(check: TableCheck) -> Repairs:
-    """Return the repair of a table that has named keys."""
+    """Return the repair of a table that has keys to report."""
     key, named, at = check.definition.primary_key, check.named, check.at
     if not key:
         return "it has no key"

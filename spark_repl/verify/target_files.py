@@ -88,13 +88,13 @@ class FileSet:
 
     def of_source(self, count: int, deleted: int) -> FileSet:
         """Return the part that the source has: the first ``count`` columns, without the rows that
-        the column number ``deleted`` marks as deleted (-1: no such column)."""
+        the column number ``deleted`` marks as deleted (-1: there is no such column)."""
         marks = self.columns.physical[deleted] if deleted >= 0 else ""
         return replace(self, columns=self.columns.first(count), deleted=marks)
 
     def out(self, work: str, path: str, key: tuple[int, ...]) -> str:
-        """Return the path of a file's digests. The name depends on the columns' meaning: a file
-        never changes, but its columns' meaning may."""
+        """Return the path of a file's digests. The name depends on the meaning of the columns,
+        because this may change although a file never does."""
         columns = repr((key, self.columns.physical, self.columns.types, self.deleted))
         identity = "\0".join((self.folder, path, self.schema_string, columns))
         return os.path.join(work, f"t-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.npy")
@@ -113,8 +113,8 @@ class FileSet:
     def live(
         self, work: str, key: tuple[int, ...]
     ) -> Iterator[tuple[str, Digests, npt.NDArray[np.int64]]]:
-        """Yield (path, digests of all rows, numbers of the live rows) of each file. A row outside
-        of the sample has the key digest 0; so has 1 of 2^64 other rows."""
+        """Yield (path, digests of all rows, numbers of the live rows) for each file. A row outside
+        the sample has the key digest 0; another row has it with a probability of 1 in 2^64."""
         for path, add in self.files.items():
             digested = load(self.out(work, path, key))
             alive = np.asarray(digested[0] != 0)
@@ -150,7 +150,7 @@ class FileSet:
 
 
 def digest_files(tasks: Sequence[FileTask]) -> int:
-    """Digest files, each into a file of its own; return the number of their rows."""
+    """Digest files, each into a separate file; return the number of their rows."""
     rows = 0
     for task in tasks:
         digested = _whole(task) if task.sample is None else _sampled(task, task.sample)
@@ -162,7 +162,8 @@ def digest_files(tasks: Sequence[FileTask]) -> int:
 
 
 def lacking(error: BaseException, sets: Mapping[str, FileSet]) -> str | None:
-    """Return the table that lacks a file, by an error of reading them; None for another error."""
+    """Return the table that lacks a file, from the error of reading its files; None for another
+    error."""
     return next((name for name, files in sets.items() if is_gone(error, files.folder)), None)
 
 

@@ -62,9 +62,9 @@ class Runs(Protocol):
 
 @dataclass(frozen=True)
 class VerifyLimits:
-    """Limits of a verify. ``rows_per_s``: 0 for no limit; ``wait_s``: greatest wait for a cut;
-    ``shown_rows``: the number of rows shown with their values; ``percent``: a share of each table's
-    rows; ``repairs``: whether repairs of the differing rows are collected."""
+    """Limits of a verify. ``rows_per_s``: 0 for no limit; ``wait_s``: longest wait for a cut;
+    ``shown_rows``: the number of rows shown with their values; ``percent``: the part of each
+    table's rows to compare; ``repairs``: whether repairs of the differing rows are collected."""
 
     connections: int = 2
     rows_per_s: int = 0
@@ -76,13 +76,13 @@ class VerifyLimits:
 
 @dataclass
 class VerifyResult:
-    """Result of a verify.
+    """The result of a verify.
 
     ``tables``: compared tables with their counts; ``not_compared``: table -> reason; ``by_others``:
-    tables that other writers changed above what the cut shows; ``repairs``: table -> its repair;
-    ``outliving``: those of them that may have rows or columns that the source no longer has;
-    ``paths``: folder of each compared table; ``by_kind``: table -> number of its keys that are
-    missing, extra, different, or of another count.
+    tables that other writers changed after the version that the cut shows; ``repairs``: table ->
+    its repair; ``outliving``: those tables in ``repairs`` that may have rows or columns which the
+    source no longer has; ``paths``: folder of each compared table; ``by_kind``: table -> number of
+    its keys that are missing, extra, different, or have another count.
     """
 
     gtid_executed: str = ""
@@ -122,7 +122,8 @@ class Verifier:
         self.comparison = VerifyResult()
 
     def verify(self, only: tuple[str, ...] = ()) -> VerifyResult:
-        """Compare all tables, or ``only`` those. Raise SourceError, TargetError or NoTableError."""
+        """Compare all tables, or only those in ``only``. Raise SourceError, TargetError or
+        NoTableError."""
         with WorkFolder(self._layout.verify) as work:
             before = find_cut(self._control, "latest")
             checks = self._plan(only, work)

@@ -61,7 +61,7 @@ def between(
     master: str | None,
 ) -> dict[str, Any]:
     """Compare two cuts, named as for ``cut show --at``; return the result as JSON fields. Raise
-    ConfigError or TargetError for an unknown cut, and TargetError if a table is gone."""
+    ConfigError or TargetError for an unknown cut, and TargetError if a table no longer exists."""
     began = time.perf_counter()
     layout = layout_of(config)
     Control.existing(config.target.path)

@@ -31,7 +31,8 @@ _SHOWN = 200
 
 
 class CutWait:
-    """A wait of at most ``wait_s`` seconds. ``missing`` returns the GTIDs still awaited."""
+    """A wait of at most ``wait_s`` seconds. ``missing`` returns the GTIDs that have not arrived
+    yet."""
 
     def __init__(self, config: Config, layout: Layout, control: Control, wait_s: float) -> None:
         self._path, self._layout, self._control = config.target.path, layout, control

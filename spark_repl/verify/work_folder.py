@@ -36,8 +36,8 @@ class TablePlan:
 
 
 class WorkFolder:
-    """A folder ``name`` that one verify at a time owns. Raise TargetError while another verify owns
-    it."""
+    """A folder ``name`` that only one verify at a time uses. Raise TargetError while another verify
+    uses it."""
 
     def __init__(self, path: str, name: str = "work") -> None:
         self._path = os.path.join(path, name)
@@ -97,7 +97,7 @@ class WorkFolder:
 
 
 def save(path: str, values: Digests) -> None:
-    """Write a file completely, or not at all."""
+    """Write a file atomically."""
     work = f"{path}.{os.getpid()}"
     with open(work, "wb") as file:
         np.save(file, values)

@@ -94,14 +94,15 @@ class Result:
 
 
 class ApplierStatus:
-    """State of the applier. Safe from any thread.
+    """The applier's state. Safe from any thread.
 
-    It writes the file at most twice a second, at states that last, and at the end. It never
+    It writes the file at most twice a second, in states that last, and at the end. It never
     replaces the file of an owner with a later ``epoch``.
 
-    ``counters`` are added to. ``on_group`` is called with the counters and the end position of each
-    committed group. ``ahead`` returns the backlog after a packed position. ``notes``: notices of
-    other parts, read at each write; ``answers``: whether requests are carried out beside it.
+    ``counters`` are increased. ``on_group`` is called with the counters and the end position of
+    each committed group. ``ahead`` returns the backlog after a packed position. ``notes``: notices
+    of other parts, read at each write; ``answers``: whether this process carries out requests of
+    others.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class ApplierStatus:
         self._position = position
 
     def state(self, text: str, processing: str) -> None:
-        """Record the coordinator's state, and the transactions in work (a GTID set)."""
+        """Record the coordinator's state, and the transactions in progress (a GTID set)."""
         with self._lock:
             self.coordinator["PROCESSLIST_STATE"] = text
             self.coordinator["PROCESSING_TRANSACTION"] = processing
@@ -161,13 +162,14 @@ class ApplierStatus:
         self.state(state, str(group.gtids))
 
     def waits(self, slot: int, begins: bool) -> None:
-        """Record that a group waits for its turn, or has waited."""
+        """Record that a group begins or ends to wait for its turn."""
         with self._lock:
             self._workers.waits(slot, begins)
         self._write(at_once=begins)
 
     def applied(self, slot: int, shares: Shares, position: int) -> None:
-        """Record that a group is committed, which ends at ``position``. It is counted already."""
+        """Record that a group, which ends at ``position``, is committed. Its counts were added
+        before."""
         with self._lock:
             self._workers.applied(slot, shares)
             self._position = position
@@ -183,7 +185,7 @@ class ApplierStatus:
 
     def filtered(self, *decided: Mapping[str, int]) -> None:
         """Count decisions of filter rules by kind, row changes that row filters left out by table,
-        and row changes that were passed over by table."""
+        and skipped row changes by table."""
         counters = self.counters
         counted = (counters.filters, counters.row_filters, counters.passed_over)
         with self._lock:
@@ -199,15 +201,15 @@ class ApplierStatus:
             self._rates.seconds = seconds
 
     def landed(self, commit_times: Times, *, is_cut: bool) -> None:
-        """Record transactions that are in the tables. ``commit_times``: commits on the source, in
-        microseconds UTC; ``is_cut``: whether a cut shows them."""
+        """Record transactions that are committed to the tables. ``commit_times``: commits on the
+        source, in microseconds UTC; ``is_cut``: whether a cut shows them."""
         with self._lock:
             self._latency.landed(commit_times)
             if is_cut:
                 self._latency.cut()
 
     def streams(self, progress: Mapping[str, Any]) -> None:
-        """Record Spark's progress of the stream's last batch."""
+        """Record Spark's progress report for the stream's last batch."""
         with self._lock:
             self._stream = dict(progress)
         self._write(at_once=True)
@@ -226,7 +228,8 @@ class ApplierStatus:
         self._write(at_once=True)
 
     def copies(self, tables: Sequence[str], rows: int, expected: int) -> None:
-        """Record the progress of a copy beside the applier; without tables: there is none."""
+        """Record the progress of a copy that runs in the background; without tables there is
+        none."""
         names, number = list(tables[:_NAMED_MOST]), len(tables)
         copy = {"tables": names, "number": number, "rows": rows, "expected": expected}
         with self._lock:
@@ -251,7 +254,7 @@ class ApplierStatus:
         self._write(at_once=True)
 
     def pauses(self) -> None:
-        """Record that a request to the object store is going to be repeated."""
+        """Record that a request to the object store will be repeated."""
         self._write()
 
     def failed(self, slot: int, workers: Iterable[int], error: BaseException) -> None:
@@ -379,7 +382,7 @@ class Notice:
 
 
 def lost_file_notice(table: str, why: str) -> Notice | None:
-    """Return the notice of a table that lacks a file, for the reason ``why``; None for ""."""
+    """Return the notice about a table that lacks a file, with the reason ``why``; None for ""."""
     if not why:
         return None
     return Notice(

@@ -44,7 +44,7 @@ class Backlog:
 
 
 class Counts(NamedTuple):
-    """What a run has applied so far."""
+    """The counts of a run so far."""
 
     transactions: int = 0
     row_changes: int = 0
@@ -66,7 +66,7 @@ class ProgressHistory:
         self._is_known = True
 
     def record(self, backlog: Backlog, counted: Counts) -> None:
-        """Record the backlog and this run's counts; every EVERY_S seconds add a sample."""
+        """Record the backlog and this run's counts; add a sample every EVERY_S seconds."""
         now = time.time()
         self._backlog = max(self._backlog, backlog.transactions)
         if backlog.transactions and backlog.oldest:

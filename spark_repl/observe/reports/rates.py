@@ -26,7 +26,7 @@ class Rates:
     """Counts of the last minute. Not thread-safe.
 
     ``fields`` samples the counters, and returns the counts since the window began. The window grows
-    while nobody calls ``fields``, so that a reader's rate falls.
+    until the next call of ``fields``, so that a reader's rate falls.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,8 @@ class Rates:
             self.tables[table] = self.tables.get(table, 0) + number
 
     def fields(self, transactions: int, row_changes: int) -> dict[str, Any]:
-        """Return ``since``, when the window began, its counts, and this run's counts by table."""
+        """Return the start of the window (``since``), its counts, and this run's counts by
+        table."""
         now = time.time()
         if now - self._samples[-1].at >= _SAMPLE_S:
             self._samples.append(Sample(now, transactions, row_changes, dict(self.tables)))

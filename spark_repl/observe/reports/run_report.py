@@ -55,8 +55,8 @@ class RunReport:
     def failed(self, error: BaseException, again_s: float | None = None, attempt: int = 0) -> None:
         """Record the error that stopped the run.
 
-        The run begins again for the ``attempt``-th time in ``again_s`` seconds; None: at SIGHUP. If
-        ``attempt`` is 0, this process never begins it again.
+        The ``attempt``-th restart comes in ``again_s`` seconds; None: at SIGHUP. If ``attempt`` is
+        0, this process does not restart the run.
         """
         at = None
         if attempt and again_s is not None:
@@ -85,10 +85,10 @@ class RunReport:
 def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     """Return the report of a run without an applier, {} if there is none.
 
-    ``owner``, the target's last one, supersedes the report if it came after a run that is gone, or
-    if it is another process. A first copy owns the target before there is an applier. A run of this
-    host may wait for the lease of an owner on another one. ``alive`` of the result: whether the
-    run's process exists.
+    ``owner``, the target's last one, supersedes the report if it is another process, or if it came
+    after a run that no longer exists. A first copy owns the target before there is an applier. A
+    run of this host may wait for the lease of an owner on another one. ``alive`` in the result:
+    whether the run's process exists.
     """
     recorded = _read(path)
     if not recorded:

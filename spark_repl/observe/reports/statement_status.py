@@ -46,8 +46,8 @@ class Rewrite:
 class StatementStatus:
     """The last statements. Not thread-safe: the caller holds a lock.
 
-    ``last``: rows of an earlier run, kept until newer rows replace them; ``counts``: statements of
-    this run by the way in which they were carried out.
+    ``last``: rows of an earlier run, kept until newer rows replace them; ``counts``: this run's
+    statements by the way in which they were applied.
     """
 
     def __init__(self, last: Iterable[Mapping[str, Any]] = ()) -> None:
@@ -57,7 +57,7 @@ class StatementStatus:
         self.rewrite: Rewrite | None = None
 
     def applied(self, row: StatementRow) -> None:
-        """Record a statement. A statement that is carried out again is listed once."""
+        """Record a statement. A statement that is executed again is listed once."""
         if row.is_about_tables:
             earlier = [old for old in self._last if not row.gtid or old.gtid != row.gtid]
             self._last = deque([*earlier, row], _LAST)

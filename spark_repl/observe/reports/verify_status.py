@@ -25,7 +25,7 @@ WITHOUT_HISTORY = (
 
 
 def write_verify_status(path: str, fields: dict[str, Any]) -> None:
-    """Replace the previous result, in one step."""
+    """Replace the previous result atomically."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     remove_dead_parts(os.path.dirname(path))
     work = f"{path}.{os.getpid()}.part"
@@ -60,15 +60,16 @@ def verify_status_at_cut(path: str, last: Cut | None) -> dict[str, Any] | None:
 
 
 def repaired_tables(verified: Mapping[str, Any]) -> set[str]:
-    """Return the tables that were repaired or copied again since: their findings are void."""
+    """Return the tables that were repaired or copied after the verify, so that their findings are
+    no longer valid."""
     return {*verified.get("repaired", ()), *verified.get("copied_since", ())}
 
 
 def unrepaired_rows(verified: Mapping[str, Any], counted: str) -> dict[str, int]:
     """Return how many rows are ``counted`` (``differing``, ``undecided``), by table.
 
-    Tables without such rows are left out, and repaired tables. A repair of single rows decides no
-    undecided rows; a copy does.
+    Tables without such rows and repaired tables are left out. A repair of single rows does not
+    resolve undecided rows, but a copy does.
     """
     repaired, by_table = repaired_tables(verified), verified.get("by_table", {})
     if counted == "undecided":
@@ -81,7 +82,7 @@ def unrepaired_rows(verified: Mapping[str, Any], counted: str) -> dict[str, int]
 
 
 def unrepaired_foreign_changes(verified: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes of other writers that were not repaired since, by table."""
+    """Return the changes of other writers that were not repaired later, by table."""
     repaired, changed = repaired_tables(verified), verified.get("by_others", {})
     return {name: change for name, change in changed.items() if name not in repaired}
 
@@ -89,7 +90,8 @@ def unrepaired_foreign_changes(verified: Mapping[str, Any]) -> dict[str, Any]:
 def failed_comparisons(verified: Mapping[str, Any]) -> dict[str, str]:
     """Return the tables that could not be compared, with the reason.
 
-    Tables are left out that have other rows than the source by their mode or ``copy = "none"``.
+    Tables that have other rows than the source because of their mode or ``copy = "none"`` are left
+    out.
     """
     reasons, intended = verified["not_compared"].items(), (MODE_REASON, WITHOUT_HISTORY)
     return {name: why for name, why in reasons if not why.startswith(intended)}

@@ -46,7 +46,7 @@ class Failure:
 
 @dataclass
 class Work:
-    """A group in progress; ``retries`` and their last errors by worker."""
+    """A group in progress, with the ``retries`` and their last errors by worker."""
 
     shares: Shares
     state: str = STAGING
@@ -84,8 +84,8 @@ class Transaction:
 
 @dataclass
 class Worker:
-    """State of a worker. ``applied_in``: the slot of the group of its ``last`` transaction;
-    ``failed_in``: the slot of the group of its ``error``, None if it was only turned away."""
+    """The state of a worker. ``applied_in``: the slot of the group of its ``last`` transaction;
+    ``failed_in``: the slot of the group of its ``error``, None if the error is only 3030."""
 
     last: Transaction = Transaction()
     applied_in: int | None = None
@@ -106,16 +106,16 @@ class WorkerStatus:
         self._work.setdefault(slot, Work(shares)).state = state
 
     def waits(self, slot: int, begins: bool) -> None:
-        """Record that a group waits for its turn, or has waited."""
+        """Record that a group begins or ends to wait for its turn."""
         if slot in self._work:
             self._work[slot].waits = begins
 
     def transient(
         self, slot: int, workers: Iterable[int], error: BaseException, number: int
     ) -> None:
-        """Record a temporary error of a group, with its MySQL ``number``: these workers try again.
+        """Record a temporary error of a group, with its MySQL ``number``: these workers will retry.
 
-        A group that is already applied counts as well: a statement whose cut is pending.
+        This includes a group that is already applied: a statement whose cut is pending.
         """
         text = str(error).partition("\n")[0] or type(error).__name__
         failure = Failure(number, text, now())

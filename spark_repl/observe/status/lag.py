@@ -25,7 +25,8 @@ _MICROSECONDS = 1e6
 
 @dataclass(frozen=True)
 class Lag:
-    """``transactions``, ``seconds``: None if unknown; ``at_most``: seconds are an upper bound."""
+    """A lag as ``transactions`` and ``seconds``, which are None if unknown; ``at_most``: seconds
+    are an upper bound."""
 
     transactions: int | None
     seconds: float | None
@@ -35,10 +36,10 @@ class Lag:
 def applier_lag(
     live: Mapping[str, Any], last: Cut | None, receiver: Mapping[str, Any] | None, *, running: bool
 ) -> Lag:
-    """Return how far the applier is behind what was received.
+    """Return the applier's lag behind the received log.
 
-    Transactions are counted by GTIDs if the receiver reports them, else by the applier's backlog.
-    Seconds are the time since the commit of the first transaction that is not applied.
+    Transactions are counted by GTIDs if the receiver reports them, otherwise by the applier's
+    backlog. Seconds are the time since the commit of the first transaction that is not applied.
     """
     backlog = live.get("log") or {}
     transactions = _missing_transactions(last, receiver)
@@ -65,10 +66,10 @@ def _missing_transactions(last: Cut | None, receiver: Mapping[str, Any] | None) 
 def receiver_lag(
     live: Mapping[str, Any], receiver: Mapping[str, Any] | None, relay: str | None
 ) -> Lag:
-    """Return how far the receiver is behind the source.
+    """Return the receiver's lag behind the source.
 
-    The lag is 0 if a heartbeat came after all that was received. Otherwise it is the age of the
-    newest transaction at the time when the applier saw it.
+    The lag is 0 if a heartbeat came after everything that was received. Otherwise it is the age of
+    the newest transaction when the applier saw it.
     """
     if receiver is None or relay is None or receiver["SERVICE_STATE"] != "ON":
         return Lag(None, None)

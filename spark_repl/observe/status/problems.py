@@ -25,7 +25,7 @@ _LAST_ERROR = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
 
 @dataclass(frozen=True)
 class Problem:
-    """``what`` is wrong, and a ``hint``."""
+    """A problem: ``what`` is wrong, and a ``hint``."""
 
     what: str
     hint: str
@@ -91,7 +91,7 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def next_attempt_text(run: Mapping[str, Any]) -> str:
-    """Return when its process begins a failed run again, as the end of a sentence."""
+    """Return the time of the next restart of a failed run, as the end of a sentence."""
     if not run["alive"] or not run["attempt"]:
         return ""
     when = f"at {run['again_at']}, or at SIGHUP" if run["again_at"] else "at SIGHUP"
@@ -214,7 +214,8 @@ _FULL_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class FullDisk:
-    """``names``: what is on the disk; ``path``: a path there; ``bytes``: its free bytes."""
+    """A full disk. ``names``: what is on the disk; ``path``: a path there; ``bytes``: its free
+    bytes."""
 
     names: tuple[str, ...]
     path: str
@@ -235,7 +236,7 @@ def full_disks(
 ) -> list[FullDisk]:
     """Return the full disks of ``places``, which are paths by name.
 
-    Places on one disk are named together. Places on an object store have no disk.
+    Places on the same disk are named together. Places on an object store have no disk.
     """
     full = dict[int, FullDisk]()
     for name, path in places.items():

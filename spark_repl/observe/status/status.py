@@ -304,7 +304,7 @@ def _applier_tables(
 
 
 def prepared_branches(last: Cut | None) -> list[tuple[int, dict[str, Any]]]:
-    """Return (packed position of its XA PREPARE, its row of ``xa_recover``) of each branch at the
+    """Return (packed position of its XA PREPARE, its row of ``xa_recover``) for each branch at the
     last cut."""
     branches = []
     for branch in last.prepared if last else ():
@@ -361,7 +361,7 @@ def _copy_state(copy: Copy | None, name: str) -> str:
 
 
 def position_text(cut: Cut) -> str:
-    """Return FILE:OFFSET in the relay log, up to which a cut holds everything."""
+    """Return FILE:OFFSET in the relay log, up to which a cut has everything."""
     return str(cut.source.get("relay") or RelayPosition.unpack(cut.position))
 
 
@@ -378,8 +378,8 @@ def _text(at: datetime | None) -> str | None:
 def filter_rows(control: Control, channel: str, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return rows of performance_schema.replication_applier_filters, one per kind of rule in use.
 
-    ACTIVE_SINCE: since when the rules hold; COUNTER: decisions of the last run, one per table of a
-    transaction with rows.
+    ACTIVE_SINCE: the time since which the rules are in use; COUNTER: decisions of the last run, one
+    per table of a transaction with rows.
     """
     rules, since = recorded(control)
     return [

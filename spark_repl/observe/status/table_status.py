@@ -23,11 +23,11 @@ _AT_ONCE = 16
 
 
 def table_positions(layout: Layout, last: Cut, channel: str) -> dict[str, dict[str, Any]]:
-    """Return the progress of each table of the last cut, by the table's own log.
+    """Return the progress of each table of the last cut, from the table's own log.
 
     ``version`` and ``position`` are the table's. ``source_file`` and ``source_position`` are the
-    source's position up to which it holds everything. ``ahead``: whether the table holds more than
-    the cut shows.
+    source's position up to which it has everything. ``ahead``: whether the table has more than the
+    cut shows.
     """
     app = f"spark_repl:{channel}"
 

@@ -83,7 +83,7 @@ class Endpoint:
         self._thread.start()
 
     def serve(self, snapshots: Mapping[str, EndpointSnapshot]) -> None:
-        """Begin to answer. The thread of a request takes the snapshot of its path."""
+        """Begin to answer. A request's thread creates the snapshot of its path."""
         self._snapshots = snapshots
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Endpoint:
         self._thread.join(_TIMEOUT_S)
 
     def answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str, str]:
-        """Return the answer to a GET: code, text and Content-Type. Errors name no secret."""
+        """Return the answer to a GET: code, text and Content-Type. Errors show no secret."""
         with under_channel(self._channel):
             code, text = self._answer(path, headers)
         path = path.partition("?")[0]
@@ -141,7 +141,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log that a client has gone, and print nothing to standard error."""
+        """Log that a client has disconnected, without printing to standard error."""
         logger.debug("a request for metrics was cut off", exc_info=True)
 
     def server_bind(self) -> None:
@@ -165,7 +165,7 @@ def open_endpoint(
     """Return the configured endpoint, or None, and a notice if "auto" found no free port.
 
     With "auto" it listens on ``automatic`` if the applier ``serves``. Raise ConfigError if an
-    address that the configuration names can't be used.
+    address in the configuration can't be used.
     """
     if observe.listen != "auto":
         return (Endpoint(observe) if observe.listen else None), None
@@ -259,8 +259,8 @@ class EndpointSnapshot:
 def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, EndpointSnapshot]:
     """Return the page, `status --json` and `status --metrics`, by path.
 
-    They leave out what only the tables' own logs show. They share one status; the endpoint calls
-    one of them at a time.
+    They leave out information that is only in the tables' own logs. They share one status; the
+    endpoint calls one of them at a time.
     """
     target = config.target
     last = [(-_STATUS_AGE_MAX_S, dict[str, Any]())]

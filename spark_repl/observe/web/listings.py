@@ -16,7 +16,8 @@ Status = Mapping[str, Any]
 
 
 def listings(status: Status, history: Sequence[LagSample]) -> Iterator[str]:
-    """Yield the tables in a reader's order: what is slow, what went wrong, what is not finished."""
+    """Yield the tables in the order in which readers need them: slow parts, failures, unfinished
+    work."""
     for caption, names, rows in (
         ("Tables, those that take most time first", _TABLES, _slowest(status)),
         ("Retries and errors", ("who", "at", "tried again", "what"), list(_errors(status))),

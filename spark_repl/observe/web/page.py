@@ -103,7 +103,7 @@ Status = Mapping[str, Any]
 
 
 def page(status: Status, history: Sequence[LagSample], *, live: bool) -> str:
-    """Return a whole HTML document.
+    """Return a complete HTML document.
 
     A ``live`` page has a script that fetches it again every few seconds. Another page contains the
     status as JSON.

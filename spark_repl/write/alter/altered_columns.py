@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 def new_metadata(
     table: Table, altered: Altered[TargetTable], siblings: Iterable[Table]
 ) -> NewTable | None:
-    """Return the new metadata of the Delta table, None if it stays. ``siblings``: the other shards
-    in it, as far as they are this channel's. Raise SettingError."""
+    """Return the new metadata of the Delta table, None if it does not change. ``siblings``: the
+    other shards in it that belong to this channel. Raise SettingError."""
     if not table.is_shard:
         return own_metadata(table, altered)
     wanted, definitions = altered.definition, [shard.definition for shard in siblings]
@@ -67,8 +67,7 @@ def add_columns_in_advance(
 
 
 def finds_columns(table: Table, altered: Altered[TargetTable], new: NewTable | None) -> bool:
-    """Return whether the columns are found in the data files with the metadata that the statement
-    makes."""
+    """Return whether the data files' columns can be found with the metadata after the statement."""
     if not table.is_shard:
         return _finds_own(table, altered)
     after = columns_after(table, altered.definition, new)
@@ -79,8 +78,8 @@ def finds_columns(table: Table, altered: Altered[TargetTable], new: NewTable | N
 
 def already_wide(table: Table, altered: Altered[TargetTable]) -> frozenset[int]:
     """Return the numbers of the columns whose values a shard's data files already have in the new
-    type: the Delta table's type is wider than the shard's was. A column of the key must have the
-    same hashes in both types, as its index has them."""
+    type, because the Delta table's type was wider than the shard's. A column of the key must have
+    the same hashes in both types, because its index has these hashes."""
     wider, before = dict(table.columns.wider), table.definition.columns
     key = altered.definition.lookup_key
     return frozenset(
@@ -99,7 +98,7 @@ def already_wide(table: Table, altered: Altered[TargetTable]) -> frozenset[int]:
 
 def columns_after(table: Table, definition: TargetTable, new: NewTable | None) -> Columns:
     """Return the table's columns after a change. ``new``: the Delta table's new metadata, None if
-    it stays."""
+    it does not change."""
     snapshot = table.snapshot
     if new is not None:
         schema, by = new.schema_string, new.partition_columns
@@ -127,7 +126,7 @@ def _check_renamed(table: Table, altered: Altered[TargetTable]) -> None:
 
 
 def own_metadata(table: Table, altered: Altered[TargetTable]) -> NewTable:
-    """Return the new metadata of a table that is alone in its Delta table."""
+    """Return the new metadata of a table that does not share its Delta table."""
     return altered_metadata(
         table.snapshot,
         altered.definition.arrow_schema(),
@@ -209,7 +208,7 @@ def rewrite_tasks(
 ) -> list[AlterTask]:
     """Return the tasks that rewrite the files of those ``shards``, in the Delta table of ``table``,
     whose columns change with the ``new`` metadata. The table's lock is held. Raise TargetError if a
-    file belongs neither to one of them nor to ``table``: its columns are unknown."""
+    file belongs neither to one of them nor to ``table``, because its columns are unknown."""
     by_name = {shard.name: shard for shard in reversed(shards)}
     _check_known(tracking.commits, table, {shard_of(table.name), *map(shard_of, by_name)})
     whole, tasks = Columns.of(new.schema_string, new.partition_columns), list[AlterTask]()

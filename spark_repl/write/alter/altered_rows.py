@@ -72,8 +72,9 @@ _ZERO_DATE = "'0000-00-00"
 def keeps_rows(
     before: TargetTable, altered: Altered[TargetTable], session: Session, wide: Collection[int] = ()
 ) -> bool:
-    """Return whether every value of every row stays, and new columns are NULL in all rows.
-    ``wide``: numbers of columns whose type in the data files holds the values before and after."""
+    """Return whether every value of every row stays the same, and new columns are NULL in all rows.
+    ``wide``: numbers of columns whose type in the data files holds both the old and the new values.
+    """
     return all(
         (
             isinstance(origin, CarriedColumn)
@@ -116,8 +117,8 @@ def forbids_null(before: TargetTable, altered: Altered[TargetTable]) -> bool:
 
 
 def without_zero_dates(altered: Altered[SourceTable]) -> Altered[SourceTable]:
-    """Return the alteration where zero dates are NULL (zero_dates = "null"), in new columns and in
-    columns by which the table is partitioned."""
+    """Return the alteration with NULL in place of zero dates (zero_dates = "null"), in new columns
+    and in columns by which the table is partitioned."""
     origins = tuple(
         ConstantValue(NULL)
         if isinstance(o, ConstantValue) and o.default.startswith(_ZERO_DATE)
@@ -240,7 +241,7 @@ def _now(column: Column, session: Session) -> pa.Array:
 
 
 class MadeRows(Protocol):
-    """The rows that a statement makes."""
+    """The rows that a statement computes."""
 
     def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
         """Return the columns after the statement for some rows, ``arrays`` [columns of the table
@@ -275,7 +276,7 @@ def alter_file(task: AlterTask) -> Written:
 
 @dataclass(frozen=True)
 class AlteredRows:
-    """The rows that a statement makes of a table that was ``before``."""
+    """The rows that a statement computes from a table that was ``before``."""
 
     before: TargetTable
     altered: Altered[TargetTable]
@@ -298,7 +299,7 @@ def are_images(definition: TargetTable, arrays: Sequence[pa.Array]) -> pa.Array 
 
 
 def check_replaced_dates(values: pa.Array, images: pa.Array | None, change: TypeChange) -> None:
-    """Raise Unconvertible if a date is NULL that may be a zero date on the source (zero_dates =
+    """Raise Unconvertible if a date is NULL but may be a zero date on the source (zero_dates =
     "null"). ``images``: which rows are images of the log; None: check all rows."""
     before = change.before
     if before.mask or before.type not in DATE_TYPES:
@@ -327,7 +328,8 @@ def may_recode(origin: CarriedColumn, change: TypeChange) -> bool:
 
 
 def check_replaced_texts(values: pa.Array, change: TypeChange) -> None:
-    """Raise Unconvertible if one of the values has a character that may be a replaced one."""
+    """Raise Unconvertible if one of the values has a character that may be a replacement
+    character."""
     if not pa.types.is_string(values.type):
         return
     if pc.any(pc.match_substring(values, REPLACEMENT)).as_py():

@@ -34,8 +34,8 @@ _MILLISECOND = 999
 
 
 def all_rows_go(add: Action, gone: PartitionRows, of: CompactTask) -> bool | None:
-    """Return whether all rows of a data file go, according to its statistics: True, all; False,
-    none; None: unknown. ``of``: the file's table."""
+    """Return whether all rows of a data file are removed, according to its statistics: True for
+    all, False for none, None if unknown. ``of``: the file's table."""
     stats = json.loads(add.get("stats") or "{}")
     if gone.all_rows or len(gone.columns) != 1:
         return gone.all_rows or None
@@ -64,8 +64,8 @@ def _bounds(ends: list[Any], kind: pa.DataType) -> pa.Array:
 
 @dataclass(frozen=True)
 class PartitionTask:
-    """A data file that may have rows of ``gone``. ``vectors``: whether rows are marked, or the file
-    is rewritten; ``change_data``: whether the table has Delta's change data feed."""
+    """A data file that may have rows of ``gone``. ``vectors``: whether rows are marked, instead of
+    the file being rewritten; ``change_data``: whether the table has Delta's change data feed."""
 
     of: CompactTask
     gone: PartitionRows
@@ -99,7 +99,7 @@ def remove_partition_rows(
 
 
 def remove_rows(task: PartitionTask) -> Written:
-    """Find the rows that go, and mark them or write the remaining rows. Raise StatementError."""
+    """Find the rows to remove, and mark them or write the remaining rows. Raise StatementError."""
     (file,), of = task.of.files, task.of
     out = Written(of.table)
     marked = _rows(task)

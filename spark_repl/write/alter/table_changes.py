@@ -105,7 +105,7 @@ class TableChanges:
         self._commit(table, cut, plan, definition)
 
     def mark_rows(self, table: Table, rows: Truncated | TruncatedVersions, cut: Cut) -> DdlOutcome:
-        """Mark all rows of the table as gone by the TRUNCATE before ``cut``."""
+        """Mark all rows of the table as removed by the TRUNCATE before ``cut``."""
         outcome = DdlOutcome.METADATA
 
         def plan() -> StatementChange:
@@ -122,8 +122,8 @@ class TableChanges:
     def add_rows(
         self, table: Table, definition: TargetTable, rows: pa.Table, cut: Cut
     ) -> DdlOutcome:
-        """Add ``rows``, which represent the statement before ``cut``, to a table. Its new
-        ``definition`` has no narrower columns."""
+        """Add ``rows``, which represent the statement before ``cut``, to a table. If there is a new
+        ``definition``, it has no narrower columns."""
         if self._tracking.has(table, cut):
             table.define_at_place(definition)
             return DdlOutcome.METADATA
@@ -200,8 +200,8 @@ class TableChanges:
         return StatementChange(None, actions, _files(written))
 
     def widen_for(self, shaped: TargetTable, stamp: Stamp) -> None:
-        """Widen types of the Delta table that a new shard will be in, if the files of other shards
-        must be rewritten for it. Do nothing else. Raise SettingError."""
+        """Widen types of the Delta table to which a new shard will belong, if files of other shards
+        must be rewritten for it. Otherwise do nothing. Raise SettingError."""
         shards = shards_beside(shaped.name, self._tracking.all_tables())
         if shards and not shards[0].is_shared:
             commits = self._tracking.commits
@@ -309,8 +309,8 @@ def _files(written: Sequence[Written]) -> list[str]:
 
 @dataclass(frozen=True)
 class StatementChange:
-    """The change that a statement makes to a table, in one commit. ``new``: the new metadata, None
-    if it stays; ``files``: those that were written for it."""
+    """The change of a statement to a table, in one commit. ``new``: the new metadata, None if it
+    does not change; ``files``: those that were written for it."""
 
     new: NewTable | None = None
     actions: Sequence[Action] = ()

@@ -31,8 +31,8 @@ _ACTIONS = {"": NO_ACTION, "CASCADE": CASCADE, "SET NULL": SET_NULL}
 
 @dataclass(frozen=True)
 class Domain:
-    """Values of columns that are compared with each other: ``values[i]`` has the code ``first +
-    i``."""
+    """The values of columns that are compared with each other: ``values[i]`` has the code
+    ``first + i``."""
 
     first: int
     values: pa.Array

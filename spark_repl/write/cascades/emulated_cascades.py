@@ -45,7 +45,8 @@ Longs = npt.NDArray[np.int64]
 
 def emulate(read: Reads, task: CascadeTask) -> Cascaded:
     """Run the cascades of a task. ``read``: reads the logged changes of the plan's tables
-    (``decode.cascades.logged_changes``). Raise DecodeError and LogError with the change's place."""
+    (``decode.cascades.logged_changes``). Raise DecodeError and LogError with the change's position.
+    """
     plan, tables = task.plan, list(task.plan.definitions)
     changes = read(plan, task.stage)
     referencing = {
@@ -271,7 +272,7 @@ class CascadeTask:
 @dataclass(frozen=True)
 class Cascaded:
     """The result of a CascadeTask. ``wanted``: values that must be looked up. If there are none,
-    ``staged`` has the group's changes to the plan's children, ``changes`` of which are not in the
+    ``staged`` has the group's changes to the plan's children; ``changes`` of these are not in the
     log."""
 
     wanted: tuple[tuple[int, Part], ...]

@@ -32,9 +32,9 @@ Longs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReferencingTask:
-    """``of``: one file of a table, and the folder of the index of ``numbers``, the referencing
-    columns, which ``collations`` compare; ``wanted``: values of these columns; ``folder``: for the
-    file of the result; None: in memory."""
+    """A search for rows that reference values. ``of``: one file of a table, and the folder of the
+    index of ``numbers``, the referencing columns, which ``collations`` compare; ``wanted``: values
+    of these columns; ``folder``: for the result's file; None: in memory."""
 
     of: CompactTask
     definition: TargetTable

@@ -39,7 +39,7 @@ def write_changes(
     replaces: Bools,
 ) -> list[dict[str, Any]]:
     """Write one change file, or one for each partition, and return Delta's ``cdc`` actions.
-    ``old``: data file -> its rows that go, and whether a row of ``new`` replaces each; ``replaces``
+    ``old``: data file -> its removed rows, and whether a row of ``new`` replaces each; ``replaces``
     [n]: whether a row of ``new`` replaces an old one."""
     after = columns.rename(new)
     parts = [_typed(after, replaces, "update_postimage", "insert")]

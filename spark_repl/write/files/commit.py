@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
-    """Return the rows of each data file that go, over all shards of a table."""
+    """Return the removed rows of each data file, over all shards of a table."""
     marks: dict[str, BitMap] = {}
     for part in written:
         for path, data in part.marks.items():
@@ -38,7 +38,8 @@ def row_actions(commits: TableCommits, table: Table, written: Sequence[Written])
     """Return the ``add``, ``remove`` and ``cdc`` actions of one table's commit. Write its deletion
     vectors.
 
-    Raise TargetError if a marked row was marked before: the plan doesn't fit the table.
+    Raise TargetError if a row to mark was already marked, because the plan then doesn't fit the
+    table.
     """
     now_ms = commits.time.now_ms()
     gone = [path for part in written for path in part.gone]
@@ -84,7 +85,8 @@ def removed(old: Action, now_ms: int, *, data_change: bool = True) -> dict[str, 
 
 
 def check_files(table: Table, paths: Sequence[str]) -> None:
-    """Raise ConcurrentChangeError if a new file is gone: another writer's VACUUM removed it."""
+    """Raise ConcurrentChangeError if a new file no longer exists, because another writer's VACUUM
+    removed it."""
     for path in paths:
         try:
             date_ahead(os.path.join(table.folder, path))
@@ -94,8 +96,8 @@ def check_files(table: Table, paths: Sequence[str]) -> None:
 
 def commit_rows(commits: TableCommits, parts: Sequence[TablePart], stamp: Stamp) -> int:
     """Commit a table's part of a group, or the parts of all shards of one Delta table, as one Delta
-    commit. Return its version. After any error the commit may have landed: ``TableCommits.resolve``
-    finds out.
+    commit. Return its version. After any error the commit may exist; ``TableCommits.resolve``
+    determines whether it does.
 
     Raise ConcurrentChangeError if another writer committed in between, or its VACUUM removed new
     files.

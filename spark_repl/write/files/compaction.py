@@ -37,8 +37,8 @@ _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 
 @dataclass(frozen=True)
 class CompactTask:
-    """Files to be folded into one. ``schema``: the Arrow types of the table's columns; ``key``:
-    names of the key's columns in the data files, of all columns in a table without a key;
+    """Files to be merged into one. ``schema``: the Arrow types of the table's columns; ``key``:
+    names of the key's columns in the data files, or of all columns in a table without a key;
     ``live_column``: see ``KeyIndex``."""
 
     table: str
@@ -71,8 +71,8 @@ class CompactTask:
 
 @dataclass(frozen=True)
 class Compacted:
-    """The folded files of a task. ``add``: the new file, None if no row was left. ``starts`` [files
-    + 1]: where the live rows of each old file begin in the new one."""
+    """The result of merging a task's files. ``add``: the new file, None if no row was left.
+    ``starts`` [files + 1]: where the live rows of each old file begin in the new one."""
 
     files: tuple[LiveFile, ...]
     starts: tuple[int, ...]
@@ -88,12 +88,12 @@ class _Size:
 
 
 def choose_files(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
-    """Return the paths to fold into one file, for each partition that has some.
+    """Return the paths of files to merge into one, for each partition that has some.
 
     The first choice is ``enough`` files of one order of magnitude, so that each row is rewritten
     once per order. Fewer files are enough if they fill half of a full file and one more would
-    exceed it. Otherwise, if the partition has more dead rows than live ones, choose the files with
-    most dead rows.
+    exceed it. Otherwise, if the partition has more deleted rows than live ones, choose the files
+    with most deleted rows.
     """
     partitions: dict[tuple[Any, ...], list[Action]] = {}
     for add in files.values():
@@ -199,10 +199,10 @@ def _rows(marked: BitMap) -> npt.NDArray[np.uint32]:
 def compaction_actions(
     compacted: Compacted, folder: str, live: Mapping[str, Action], *, vectors: bool, now_ms: int
 ) -> list[Action]:
-    """Return the actions of the compaction's commit, empty if there is nothing to replace any more.
-    Write the deletion vector of rows that were marked meanwhile. In a table without ``vectors``
-    such a mark makes the rewrite useless, and the list is empty. ``live``: the table's live files
-    now; ``now_ms``: time of the removal, in milliseconds."""
+    """Return the actions of the compaction's commit; none if nothing is left to replace. Write the
+    deletion vector of rows that were marked meanwhile. In a table without ``vectors`` such a mark
+    makes the rewrite useless, and there are no actions. ``live``: the table's current live files;
+    ``now_ms``: time of the removal, in milliseconds."""
     marks, actions = BitMap(), list[Action]()
     for i, file in enumerate(compacted.files):
         marks |= _moved(compacted, i, folder, live.get(file.path))
@@ -238,7 +238,7 @@ def _moved(compacted: Compacted, number: int, folder: str, live: Action | None) 
 @dataclass(frozen=True)
 class RewriteTask:
     """A file to be written again without some rows. ``of``: the file; ``gone``: serialized roaring
-    bitmap of its rows that go."""
+    bitmap of the rows to remove."""
 
     of: CompactTask
     gone: bytes

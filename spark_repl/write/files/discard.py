@@ -25,7 +25,7 @@ def discard(folder: str, paths: Iterable[str], *, tried_behind: int | None) -> l
     and return those that were removed. ``tried_behind``: the version on which a commit with these
     files was planned, None if no commit was tried.
 
-    Raise nothing: files that can't be checked or removed are left to VACUUM.
+    Do not raise: files that can't be checked or removed are left to VACUUM.
     """
     paths = list(paths)
     try:

@@ -56,13 +56,13 @@ Rows = npt.NDArray[np.int64]
 
 
 def is_exact(types: list[pa.DataType]) -> bool:
-    """Return whether the hash of such a key is the key itself. It is not for a column of a table
-    without a key, which may be NULL."""
+    """Return whether the hash of such a key is the key itself. This is not the case for a column of
+    a table without a key, which may be NULL."""
     return len(types) == 1 and pa.types.is_integer(types[0])
 
 
 def hashes_alike(first: pa.DataType, second: pa.DataType) -> bool:
-    """Return whether equal values of both types have equal hashes."""
+    """Return whether equal values of both types have the same hash."""
     kinds = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
     return any(kind(first) and kind(second) for kind in kinds)
 
@@ -233,13 +233,13 @@ class KeyIndex:
         )  # a machine that died leaves an empty file
 
     def missing(self, data_files: Iterable[str]) -> list[str]:
-        """Return the data files that have no index yet: another writer wrote them."""
+        """Return the data files that have no index yet, because another writer wrote them."""
         existing = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
         return [path for path in data_files if _name(path) not in existing]
 
     def build_missing(self, data_files: Iterable[str]) -> None:
-        """Build the missing indexes side by side, because a store answers after a while. Stop when
-        this executor's disk has no more room."""
+        """Build the missing indexes in parallel, because each answer of a store takes some time.
+        Stop when this executor's disk has no more room."""
         missing = self.missing(data_files) if has_room() else []
         if missing:
             with Pool(min(len(missing), BUILDS_AT_ONCE), "index") as pool:
@@ -247,8 +247,8 @@ class KeyIndex:
 
     def forget_gone(self) -> None:
         """Remove the indexes of data files that no longer exist, those whose names are digests, and
-        parts of writers that were killed. Remove the folder if it is then empty: it belongs to a
-        key that the table had before."""
+        temporary files of killed writers. Then remove the folder if it is empty, because it belongs
+        to a former key of the table."""
         remove_dead_parts(self.folder)
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for name in names:
@@ -359,8 +359,8 @@ def _name(data_file: str) -> str:
 
 @jit_allocating
 def join(needed: Any, keys: Any, rows: Any) -> Any:
-    """Merge two sorted arrays. The merge gallops: a few needed keys don't read all of a large
-    file's index."""
+    """Merge two sorted arrays. The merge skips ahead, so that a few needed keys don't read all of a
+    large file's index."""
     left = np.empty(needed.size, np.int64)
     right = np.empty(needed.size, np.int64)
     n = 0

@@ -42,8 +42,8 @@ def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
 
 
 def find_rows(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
-    """Yield per file: its number, indexes of the wanted rows, and the file's live rows that have
-    their keys. In a table without a key, rows match if all values are equal, bit for bit."""
+    """Yield for each file its number, the indexes of the wanted rows, and the file's live rows that
+    have their keys. In a table without a key, rows match if all values are equal, bit for bit."""
     index = index_of(task)
     keys = _key_columns(task, wanted)
     hashes = hash_keys(keys)

@@ -148,7 +148,7 @@ class _Unit:
 
 
 def fold_segments(task: FoldTask) -> None:
-    """Fold a table's small indexes and segments if there are more than ``ENOUGH``, and remove
+    """Merge a table's small indexes and segments if there are more than ``ENOUGH``, and remove
     segments without a live file. Raise OSError."""
     index, covered = task.index, _covered(task.index.folder, task.data_files)
     for path in covered.needless:
@@ -161,15 +161,15 @@ def fold_segments(task: FoldTask) -> None:
 
 
 def fold_is_due(index: KeyIndex, data_files: pa.Array) -> bool:
-    """Return whether ``fold_segments`` has something to fold."""
+    """Return whether ``fold_segments`` has something to merge."""
     if len(data_files) <= ENOUGH:
         return False
     return len(_small(index, _covered(index.folder, data_files))) > ENOUGH
 
 
 def prepare_own(index: KeyIndex, data_files: pa.Array) -> None:
-    """Build and fold the indexes of a table's live data files on this process's own disk, except
-    those that are in a segment, and those that the disk has no room for. Raise OSError."""
+    """Build and merge the indexes of a table's live data files on this process's own disk, except
+    those that are already in a segment, and those for which the disk has no room. Raise OSError."""
     if len(data_files) > ENOUGH:
         index.build_missing(_covered(index.folder, data_files).loose)
     else:
@@ -239,7 +239,7 @@ def _put(folder: str, rows: pa.RecordBatch) -> None:
 
 
 def forget_gone_segments(folder: str, table_folder: str) -> None:
-    """Remove segments whose data files are all gone, and segments that can't be read."""
+    """Remove segments whose data files no longer exist, and segments that can't be read."""
     for name in storage.names(folder):
         if name.endswith(_SUFFIX):
             path = os.path.join(folder, name)

@@ -24,7 +24,7 @@ FILE, ROW = "file", "row"
 
 @dataclass(frozen=True)
 class LiveFile:
-    """A data file of the snapshot that a task is planned on."""
+    """A data file of the snapshot for which a task is planned."""
 
     path: str
     vector: dict[str, Any] | None
@@ -32,8 +32,8 @@ class LiveFile:
 
 @dataclass(frozen=True)
 class PlannedFiles(Sequence[LiveFile]):
-    """The data files of the snapshot that a task is planned on. ``paths`` [files]; ``vectors``: the
-    deletion vectors of the files that have one, by the file's number."""
+    """The data files of the snapshot for which a task is planned. ``paths`` [files]; ``vectors``:
+    the deletion vectors of the files that have one, by the file's number."""
 
     paths: pa.Array
     vectors: Mapping[int, dict[str, Any]]
@@ -51,7 +51,7 @@ class PlannedFiles(Sequence[LiveFile]):
 class WriteTask:
     """Net changes of one table to be written. ``key``: indexes of the key's columns, empty for a
     table without a key. ``complete``: the table was created in this log and no other writer changes
-    it, so it can't have an INSERT's key yet."""
+    it, so the key of an INSERT can't exist yet."""
 
     table: str
     folder: str
@@ -81,9 +81,10 @@ class Violation:
 
 @dataclass
 class Written:
-    """The result of a task. ``marks``: data file -> serialized roaring bitmap of its rows that go;
-    ``gone``: files that are removed as a whole; ``changes``: ``cdc`` actions; ``passed_over``: keys
-    whose changes met no row in an idempotent task; ``seconds``: duration of the task."""
+    """The result of a task. ``marks``: data file -> serialized roaring bitmap of its removed rows;
+    ``gone``: files that are removed as a whole; ``changes``: ``cdc`` actions; ``passed_over``: the
+    number of keys whose changes found no row in an idempotent task; ``seconds``: duration of the
+    task."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -117,8 +118,8 @@ def faults_of(written: Iterable[Written]) -> list[Violation]:
 
 
 def write_part(name: str, rows: pa.Table, folder: str | None) -> Part:
-    """Write ``rows`` into a file, or object, of their own and return them as a Part. None: keep
-    them in memory."""
+    """Write ``rows`` into a new file or object, and return them as a Part. None: keep them in
+    memory."""
     if folder is None or is_remote(folder):
         buffer = pa.BufferOutputStream()
         with pa.ipc.new_stream(buffer, rows.schema) as stream:

@@ -43,10 +43,10 @@ def key_digests(rows: pa.Table, key: Sequence[int]) -> Keys:
 def staged_rows(
     path: str, definition: TargetTable, rows: pa.Table, position: int, *, exist: bool
 ) -> Part:
-    """Write rows that come (``exist``), or go, as staged changes into a file of their own. Without
-    a ``path`` they stay in memory. ``position``: packed; errors name it. A row that goes has only
-    the key and the extra columns. If the target keeps the row, marked as deleted, the other values
-    stay those of the target."""
+    """Write rows to add (``exist``), or to remove, as staged changes into a separate file. Without
+    a ``path`` they stay in memory. ``position``: packed, for errors. A row to remove has only the
+    key and the extra columns. If the target keeps the row, marked as deleted, its other values stay
+    those of the target."""
     count = rows.num_rows
     flags = np.full(count, (EXISTS if exist else EXISTED) | CERTAIN, np.uint8)
     edges = pa.array(np.arange(count + 1, dtype=np.int32))
@@ -94,7 +94,7 @@ def _binary(key: Keys) -> pa.Array:
 
 @dataclass(frozen=True)
 class TouchTask:
-    """Staged changes of a table with a ``key``, among which ``keys`` (digests) are looked for."""
+    """Staged changes of a table with a ``key``, in which ``keys`` (digests) are searched for."""
 
     part: Part
     key: tuple[int, ...]
@@ -102,7 +102,7 @@ class TouchTask:
 
 
 def touches(task: TouchTask) -> bool:
-    """Return whether the changes are about one of the keys."""
+    """Return whether the changes concern one of the keys."""
     rows = task.part.read()
     key = [rows.column(str(number)) for number in task.key]
     digests_of_rows = key_digests(pa.table(key, names=list(map(str, task.key))), range(len(key)))

@@ -48,15 +48,14 @@ _CHECK_EVERY = 16
 
 class DirectWriter:
     """Writes a group: ``prepare``, ``task`` on the workers, and ``finish``; ``commit_rows``
-    follows, table by table, from several threads. The key index finds the rows that go, which are
-    marked; the rows that come are written as files. Each step is planned on the table's tracked
-    snapshot.
+    follows, table by table, from several threads. The key index finds the rows to remove, which are
+    marked; new rows are written as files. Each step is planned for the table's tracked snapshot.
 
-    Contract: no reader sees anything before the commit, and the commit is one Delta commit, with
-    the position in it. ``task`` and ``finish`` return violations for everything that can fail
-    because of the data. The commit fails only because of other writers or of storage, and a second
-    attempt does not land twice. ``Written.files`` names the files to discard without a commit.
-    tests/spark/test_writers.py shows it.
+    Contract: readers see nothing before the commit, and the commit is one Delta commit, with the
+    position in it. ``task`` and ``finish`` return violations for everything that can fail because
+    of the data. The commit fails only because of other writers or of storage, and a second attempt
+    does not commit twice. ``Written.files`` names the files to discard if there is no commit.
+    tests/spark/test_writers.py shows this.
     """
 
     def __init__(self, tracking: Tracking, workers: Workers) -> None:
@@ -96,8 +95,8 @@ class DirectWriter:
             self._workers.run(fold_segments, folds)
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
-        """Add the files that lose rows in tables without deletion vectors, written again without
-        these rows."""
+        """Write the files again from which rows are removed, in tables without deletion vectors,
+        and add them."""
         per_table = by_table(tables, written)
         tasks, size = [], 0
         for table in tables.values():
@@ -141,15 +140,15 @@ class Fold:
     out: Written
 
     def refuse(self, entry: int, number: int, at: Longs | None = None) -> None:
-        """Report a net row as a Violation. ``at`` [n]: positions of the changes to blame; None: of
-        each key's first change."""
+        """Report a net row as a Violation. ``at`` [n]: positions of the changes that cause it;
+        None: of each key's first change."""
         position = int((self.changes.at if at is None else at)[entry])
         key = key_text(self.task, self.changes.rows, entry)
         self.out.violations.append(Violation(number, position, self.task.table, key))
 
 
 def write_direct(task: WriteTask) -> Written:
-    """Fold the changes, mark the rows that go, write the rows that come. Raise TargetError and
+    """Fold the changes, mark the rows to remove, write new rows. Raise TargetError and
     DecodeError."""
     began, out = time.perf_counter(), Written(task.table)
     _write_changes(task, out)
@@ -237,7 +236,7 @@ def _complete(fold: Fold, missing: MissingValues, places: Places) -> npt.NDArray
 
 
 def refuse_unplaced(fold: Fold, keep: npt.NDArray[np.bool_]) -> bool:
-    """Report violations for rows to keep that fit into no partition. Return whether there are
+    """Report violations for rows that fit into no partition. Return whether there are
     violations."""
     columns, folded = fold.task.columns, fold.changes
     if not columns.partitions:

@@ -46,8 +46,8 @@ _COMMITS_AT_ONCE = 4
 
 
 class GroupWriter:
-    """Plans, writes, checks and commits a group, table by table. ``DirectWriter`` has the way in
-    which a table takes its changes. Several threads may call ``write``, for different tables.
+    """Plans, writes, checks and commits a group, table by table. ``DirectWriter`` implements how
+    changes of a table are written. Several threads may call ``write``, for different tables.
     ``lacks``: as for the upkeep scheduler."""
 
     def __init__(
@@ -81,11 +81,12 @@ class GroupWriter:
         checked: Callable[[], None],
     ) -> dict[str, int]:
         """Commit the group to every table that does not have it yet. ``cut`` is after the group.
-        Return how many rows from before their copy were passed over, by table without history.
+        Return, for each table without history, how many changes of rows from before its copy were
+        ignored.
 
         ``begins`` is called when everything is planned and the workers are needed. ``checked`` is
-        called when everything fits, just before the commits: if it raises, nothing is committed.
-        Raise RowError for the lowest failing transaction before anything is committed.
+        called when everything fits, immediately before the commits: if it raises, nothing is
+        committed. Raise RowError for the first failing transaction before anything is committed.
         """
         parts: dict[str, list[Part]] = {}
         for output in staged.by_worker:
@@ -158,7 +159,7 @@ class GroupWriter:
         self._commit_seconds += time.perf_counter() - began
 
     def schedule_upkeep(self, names: Sequence[str]) -> None:
-        """Schedule upkeep of tables that a statement has changed, each time that their logs or the
+        """Schedule upkeep of tables that a statement has changed, whenever their logs or the
         control table have grown enough to need it."""
         self._statements += 1
         tables = [t for t in map(self._tracking.tables.get, names) if t is not None]
@@ -175,7 +176,7 @@ class GroupWriter:
         return seconds
 
     def close(self) -> None:
-        """Finish the upkeep that is running."""
+        """Finish the upkeep that is currently running."""
         self._upkeep.close()
         self._pool.shutdown()
 

@@ -59,16 +59,15 @@ class Break:
 
 
 def asks(parts: Sequence[Part]) -> bool:
-    """Return whether the changes can be folded only after the target was asked which keys it
-    has."""
+    """Return whether the changes can be folded only if it is known which keys the target has."""
     return any(part.asks for part in parts)
 
 
 def net_changes(
     parts: Sequence[Part], definition: TargetTable, look: Look | None, *, idempotent: bool
 ) -> tuple[Changes, list[Break]]:
-    """Return the net changes of all parts of a task, and the contradictions of the log: none if the
-    task is ``idempotent``. ``look`` returns for rows whether the target has their keys; None if
+    """Return the net changes of all parts of a task, and the contradictions of the log (none if the
+    task is ``idempotent``). ``look`` returns for rows whether the target has their keys; None if
     nothing ``asks``."""
     staged = joined([part.read() for part in parts])
     partial = staged.column("held").null_count < staged.num_rows

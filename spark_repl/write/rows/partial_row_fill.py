@@ -96,7 +96,7 @@ def _patched(documents: Sequence[str | None], diffs: Sequence[bytes]) -> list[st
 
 
 def patched(document: str | None, diff: bytes) -> str | None:
-    """Return the document, patched; None if its diffs don't fit."""
+    """Return the document with its diffs applied; None if they don't fit."""
     try:
         return apply_diffs([document], [diff], *_UNSAID)[0]
     except DecodeError:
@@ -107,7 +107,8 @@ def patched(document: str | None, diff: bytes) -> str | None:
 class ChangeLog:
     """Changes in log order, [n] each: the staged row of their key's part, flags, packed position.
 
-    ``image``: whether the staged row's image is this change's. A folded chain keeps its last image.
+    ``image``: whether the staged row's image belongs to this change. A folded chain keeps its last
+    image.
     """
 
     parent: Longs

@@ -36,7 +36,7 @@ class RowRepair:
 
     def commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
         """Commit staged rows to the table, which is at ``cut``. Return the version of the commit,
-        None if nothing was to be done. Raise RowsRefused for rows that do not fit, TargetError,
+        None if there was nothing to do. Raise RowsRefused for rows that do not fit, TargetError,
         ConcurrentChangeError."""
         with table.lock:
             self._commits.refresh(table)

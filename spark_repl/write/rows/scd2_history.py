@@ -59,8 +59,8 @@ def are_outlived(definition: TargetTable, arrays: Sequence[pa.Array]) -> pa.Arra
 
 
 def check_fit(values: pa.Array, gone: pa.Array | None, change: TypeChange) -> None:
-    """Raise StatementError if a value of the rows that are ``gone`` does not fit. It is checked in
-    strict mode: in other modes a server stores another value instead."""
+    """Raise StatementError if a value of the rows that the source no longer has (``gone``) does not
+    fit. It is checked in strict mode, because in other modes a server stores a different value."""
     if gone is None or change.session.is_strict:
         return
     mode = change.session.sql_mode | _STRICT_ALL_TABLES

@@ -36,7 +36,7 @@ _COPY = f"a shard is not copied by itself: leave it out by [filters], or {BEGIN_
 
 
 def shards_beside(name: str, tables: Iterable[Table]) -> list[Table]:
-    """Return those of the ``tables`` that are in the Delta table of the shard ``name``."""
+    """Return those of the ``tables`` that are in the same Delta table as the shard ``name``."""
     whole = whole_of(name)
     return [table for table in tables if table.is_shard and whole_of(table.name) == whole]
 
@@ -49,7 +49,8 @@ def siblings_of(shard: Table, tables: Iterable[Table]) -> list[Table]:
 
 
 def check_policy(shaped: TargetTable, policy: Policy) -> None:
-    """Raise SettingError if the policy keeps what the source drops: a shard can't keep it."""
+    """Raise SettingError if the policy keeps what the source drops, which is not possible for a
+    shard."""
     if policy in (Policy.IGNORE_DROP, Policy.ADDITIVE_ONLY):
         raise SettingError(
             f"policy {policy}: the table is in {whole_of(shaped.name)} with others (key_prefix, or"
@@ -59,8 +60,8 @@ def check_policy(shaped: TargetTable, policy: Policy) -> None:
 
 
 def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None:
-    """Raise SettingError if a rename moves a table into a Delta table of ``shards``, or out of one.
-    Its rows would have the wrong shard name."""
+    """Raise SettingError if a rename moves a table into a Delta table of ``shards``, or out of one,
+    because its rows would have the wrong shard name."""
     if before != after and any(shards):
         raise SettingError(
             f"{before} would be called {after}: what tells rows of many tables in one apart"
@@ -73,8 +74,8 @@ def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None
 
 
 def check_put_back(table: Table, at_cut: TableVersion | None) -> None:
-    """Raise TargetError if a table that several channels feed lacks what the cut shows of this
-    channel: its newest versions are gone, and other channels have committed new ones."""
+    """Raise TargetError if a table that several channels feed lacks versions that the cut shows for
+    this channel: its newest versions were lost, and other channels have committed new ones."""
     if at_cut is not None and table.position < at_cut.position:
         raise TargetError(
             "the table has less of this channel than its newest cut shows: an older state of its"
@@ -86,7 +87,7 @@ def check_put_back(table: Table, at_cut: TableVersion | None) -> None:
 
 
 def check_ended(ended: Collection[str], tables: Iterable[Table]) -> None:
-    """Raise SettingError if the filters exclude a shard whose rows would stay."""
+    """Raise SettingError if the filters now exclude a shard whose rows would stay in the table."""
     gone = [table.name for table in tables if table.is_shard and table.name in ended]
     if gone:
         raise SettingError(
@@ -97,7 +98,7 @@ def check_ended(ended: Collection[str], tables: Iterable[Table]) -> None:
 
 
 def not_copied(name: str, reason: str) -> StatementError:
-    """Return the error for a shard that only a new copy would repair."""
+    """Return the error for a shard that only a new copy could repair."""
     return StatementError(reason, table=name, hint=_COPY)
 
 
@@ -128,8 +129,8 @@ def check_alike(definitions: Iterable[TargetTable]) -> None:
 
 def columns_of(whole: Columns, definition: TargetTable) -> Columns:
     """Return the columns of the ``whole`` Delta table that a shard has, in the shard's order and
-    with its names. A column that is no longer there belongs to a shard that was dropped after the
-    place that is applied."""
+    with its names. Columns that no longer exist belong to shards that were dropped later in the
+    log."""
     numbers = {name.lower(): number for number, name in enumerate(whole.names)}
     schema = definition.arrow_schema()
     at = [numbers.get(name.lower(), -1) for name in schema.names]
@@ -210,12 +211,12 @@ def union_metadata(
 def stays_in_files(
     before: Columns, after: Columns, origins: Sequence[int | None], whole: Columns
 ) -> bool:
-    """Return whether a shard's data files may stay as they are when its columns change from
+    """Return whether a shard's data files may stay unchanged when its columns change from
     ``before`` to ``after``. ``origins`` [after]: the number of the previous column whose values it
     has, None for a new one.
 
-    They may stay if each column is found where it was, a new column is found nowhere, and no
-    dropped column is still a column of the ``whole`` table.
+    They may stay if each column has the same physical column as before, no file has a new column,
+    and no dropped column is still a column of the ``whole`` table.
     """
     is_found = all(
         physical not in before.physical if number is None else before.physical[number] == physical

@@ -34,8 +34,8 @@ class SharingChannels:
         return bool(self.apps)
 
     def has_made(self, actions: Sequence[Action]) -> bool:
-        """Return whether a commit is one of theirs: it has the position of one of them, or it is a
-        row repair, a copy's chunk, or adds columns."""
+        """Return whether one of these channels made a commit: it has the position of one of them,
+        or it is a row repair, a copy's chunk, or adds columns."""
         made_by = [action["txn"]["appId"] for action in actions if "txn" in action]
         return any(
             name == app or name.startswith(f"{app}:") for name in made_by for app in self.apps
@@ -65,8 +65,8 @@ def check_shared_commit(
     after: Columns | None,
     own: Collection[str],
 ) -> None:
-    """Raise TargetError if this channel can't continue after a commit of another channel.
-    ``after``: the table's columns after the commit, None if it leaves them."""
+    """Raise TargetError if this channel can't continue after another channel's commit. ``after``:
+    the table's columns after the commit, None if they do not change."""
     if after is not None and not _grown(before, after):
         raise TargetError(f"version {version} takes columns away that this channel's rows have")
     if not leaves_shards(actions, before, own):
@@ -75,7 +75,7 @@ def check_shared_commit(
 
 
 def columns_in(actions: Sequence[Action]) -> Columns | None:
-    """Return the columns that a commit gives the table, None if it leaves the metadata."""
+    """Return the columns that a commit gives the table, None if it does not change the metadata."""
     new = next((a["metaData"] for a in actions if "metaData" in a), None)
     return Columns.of(new["schemaString"], new["partitionColumns"]) if new else None
 

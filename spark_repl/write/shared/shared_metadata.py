@@ -54,7 +54,7 @@ class Joining:
 def make_or_join(delta: TableLog, folder: str, joining: Joining, stamp: Stamp) -> None:
     """Create the Delta table at ``folder``, or add a channel's shard to the table that another
     channel created. Raise TargetError, SettingError, and what a commit raises. After an error, a
-    second call finds what has landed."""
+    second call finds commits that succeeded."""
     if delta.snapshot(folder) is None:
         try:
             return delta.create(folder, _shared(joining.new), stamp)
@@ -141,9 +141,9 @@ def widen(
     ``shaped`` needs.
 
     ``siblings``: the other shards; ``rewrite``: rewrites files if a column gets a wider type, and
-    returns the actions. Without it no column gets a wider type, unless the table has no files. If
-    another channel that feeds the table commits first, it is tried again. Raise SettingError if a
-    column's type does not hold the shard's values, and what a commit raises.
+    returns the actions. Without ``rewrite`` no column gets a wider type, unless the table has no
+    files. If another channel that feeds the table commits first, the commit is tried again. Raise
+    SettingError if a column's type does not hold the shard's values, and what a commit raises.
     """
     definitions = [sibling.definition for sibling in siblings]
     for tries_left in reversed(range(_TRIES)):
