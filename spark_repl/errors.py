@@ -271,7 +271,7 @@ class RowsRefused(Signal):
 
 
 class RowsOutdated(RowsRefused):
-    """The rows are outdated. Rows that are read again may be written."""
+    """The rows that were read for a repair are outdated. A new reading may succeed."""
 
 
 class RowsFailed(Signal):

@@ -32,7 +32,7 @@ def copied(before: SourceTable, ghost: SourceTable) -> Altered[SourceTable]:
 
     Raise SettingError for a result that the definitions do not show:
     - changed values of a column,
-    - a new column whose default is no literal,
+    - a new column whose default is not a literal,
     - rows that a new UNIQUE index rejects.
     """
     names = {column.name.lower(): number for number, column in enumerate(before.columns)}

@@ -57,7 +57,7 @@ def _tree() -> list[int]:
 
 
 def _resident(pid: int) -> int:
-    """Return a process's resident size in pages; 0 if it is gone."""
+    """Return a process's resident size in pages; 0 if it no longer exists."""
     try:
         with open(f"/proc/{pid}/statm") as line:
             return int(line.read().split()[1])

@@ -186,7 +186,8 @@ def add_verify_arguments(commands: Commands) -> argparse.ArgumentParser:
 
 
 def _percent(text: str) -> float:
-    """Return the number of "1 %", "1%" or "1". Raise ArgumentTypeError if it is no percentage."""
+    """Return the number of "1 %", "1%" or "1". Raise ArgumentTypeError if it is not a
+    percentage."""
     percent = float(text.removesuffix("%"))
     if not 0 < percent <= 100:
         raise argparse.ArgumentTypeError(f"{text}: give more than 0, and at most 100 (percent)")

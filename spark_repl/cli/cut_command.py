@@ -227,7 +227,7 @@ def wait(options: argparse.Namespace) -> int:
 
 def _check_known(config: Config, at: Channel, gtid_set: str) -> None:
     """Raise TargetError for a server that neither the source nor the target knows. The source is
-    asked only if the target does not know it, and one that does not answer is no error."""
+    asked only if the target does not know it, and one that does not answer is not an error."""
     unknown = unknown_sources(at.control, gtid_set)
     if not unknown:
         return

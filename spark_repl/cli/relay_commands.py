@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class _LogPlace:
     """A log to read: its folder or file, and the folder of its index. ``archived``: the archived
-    log that it is a copy of, and the archive; None: it is no copy."""
+    log that it is a copy of, and the archive; None: it is not a copy."""
 
     path: str
     index: str

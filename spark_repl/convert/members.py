@@ -1,6 +1,6 @@
 """ENUM and SET: members by name and by number, from and to columns of other types.
 
-A text that is no member of the new list may still be one by its number: '2' is the second. The
+A text that is not a member of the new list may still be one by its number: '2' is the second. The
 column's collation compares names, and ``Column`` does not describe its comparisons. If the
 collation would decide, the result is not known.
 """

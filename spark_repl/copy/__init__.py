@@ -1,4 +1,4 @@
-"""Copy: tables of a live source into Delta tables, in chunks, while the log goes on. No lock is
+"""Copy: tables of a live source into Delta tables, in chunks, while the log continues. No lock is
 held while rows are read.
 
 In: a source and an empty target, or the names of tables to copy again. Out: tables whose rows have

@@ -1,7 +1,7 @@
 """First copy: tables of the source into fresh Delta tables, in chunks, not locked while read.
 
 A table's chunks are committed in order, each commit with the number of its last chunk, so a copy
-that was killed goes on after its last committed chunk. The log from before the copy is applied
+that was killed continues after its last committed chunk. The log from before the copy is applied
 afterwards (control/records/copies).
 """
 

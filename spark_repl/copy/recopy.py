@@ -1,6 +1,6 @@
 """Recopy: a new copy of some tables, requested by one process and made by the target's owner.
 
-The applier goes on meanwhile. When all rows are copied, it returns to the cut at which the copy
+The applier continues meanwhile. When all rows are copied, it returns to the cut at which the copy
 began. It applies the log from that cut on only to the copied tables; then a cut shows them.
 
 ``Queue`` determines what a running applier copies next. It copies a table because a user
@@ -226,7 +226,7 @@ class Recopier(Companion):
         return True
 
     def _repair(self) -> None:
-        """Repair rows of a table; record an error that is not temporary and go on without the
+        """Repair rows of a table; record an error that is not temporary and continue without the
         repair."""
         try:
             self._repairer.carry_out()
@@ -263,7 +263,7 @@ class Recopier(Companion):
             result = self._copy(
                 session, self.config, control, self.stop, lenient=True, report=progress
             )
-        except Exception as error:  # the applier goes on without a copy that fails for good
+        except Exception as error:  # the applier continues without a copy that fails for good
             if _not_the_copys(error):
                 raise
             self._give_up(control, copy, error)

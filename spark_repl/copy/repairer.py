@@ -1,6 +1,6 @@
 """Repairer: carries out requests to repair rows, beside a running applier.
 
-Rows are read while the applier goes on. When it has applied all that the source had executed, it
+Rows are read while the applier continues. When it has applied all that the source had executed, it
 writes them between two groups (apply/start/repair_rows). Rows that were changed meanwhile are read
 again.
 """

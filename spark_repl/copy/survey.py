@@ -1,7 +1,7 @@
 """Survey of a source before it is followed: its settings, account and tables.
 
-A survey goes on after a finding, so that it reports all findings together. It changes nothing, and
-reads no row. A finding that stops a copy or the applier is an error; one that costs time or
+A survey continues after a finding, so that it reports all findings together. It changes nothing,
+and reads no row. A finding that stops a copy or the applier is an error; one that costs time or
 surprises the user is a warning.
 """
 

@@ -131,7 +131,7 @@ class StageTask:
 
     - ``shards``: into how many parts a table's keys are divided. ``folder``: of the staged file;
       None: in memory.
-    - ``idempotent``: tables in which missing rows and duplicate keys are no errors.
+    - ``idempotent``: tables in which missing rows and duplicate keys are not errors.
     - ``definitions``: for logs that name no columns (binlog_row_metadata=MINIMAL);
       ``Unapplied`` for a table whose rows are not applied.
     - ``skip``: by table, which of the task's transactions (over all spans) the table already has.

@@ -69,7 +69,7 @@ class Recovered:
     checksum: bool
     lost: RelayPosition | None = None
     """set when bytes before this published end are gone: readers may have passed them, so the
-    log can't go on under its id"""
+    log can't continue under its id"""
 
 
 @contextmanager

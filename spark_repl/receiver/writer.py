@@ -59,8 +59,8 @@ class Limits:
 class RelayWriter:
     """The writer of the relay log: a context manager that holds the folder's lock.
 
-    ``log_id`` is "" until the first file was begun, which needs the source's FORMAT_DESCRIPTION.
-    ``on_published`` is called with each end that is published, in any thread.
+    ``log_id`` is "" until the first file begins, for which the source's FORMAT_DESCRIPTION is
+    needed. ``on_published`` is called with each end that is published, in any thread.
     """
 
     def __init__(

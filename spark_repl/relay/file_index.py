@@ -66,7 +66,7 @@ class FileIndex:
     fingerprint: str
     records: np.ndarray
     scanned: int
-    """offset behind everything complete: the scan goes on here"""
+    """offset behind everything complete: the scan continues here"""
     checksum: bool
     """whether the events at ``scanned`` carry a CRC32"""
     closed: bool
@@ -81,7 +81,7 @@ class FileIndex:
     before: Open | None = None
     """the transaction that the files before leave open"""
     open: Open | None = None
-    """the transaction that is open at the file's end, where a later file may go on with it"""
+    """the transaction that is open at the file's end, where a later file may continue with it"""
     lost_to: int = 0
     """behind the last event of a transaction whose beginning is in no file that is there"""
     earlier: Received | None = None

@@ -236,7 +236,7 @@ def _classify_compressed(
 
 
 def _damage(file: RelayFile, buf: np.ndarray, scan: Scan) -> LogError | None:
-    """Return why the scan stopped; None if more bytes may let it go on."""
+    """Return why the scan stopped; None if more bytes may let it continue."""
     if scan.stop in (Stop.END, Stop.OPEN, Stop.CUT):
         return None
     code = int(buf[scan.bad + 4])

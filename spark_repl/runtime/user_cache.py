@@ -1,4 +1,4 @@
-"""The user's cache folder: everything in it is created again if it is gone."""
+"""The user's cache folder: everything in it is created again if it no longer exists."""
 
 from __future__ import annotations
 

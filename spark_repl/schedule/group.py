@@ -71,7 +71,7 @@ class Group:
     - ``last``: index, in the batch, of the transaction after the group.
     - ``slot``: the group's place in the commit order.
     - ``executed``: GTIDs of all transactions before the group.
-    - ``idempotent``: tables in which missing rows and duplicate keys are no errors.
+    - ``idempotent``: tables in which missing rows and duplicate keys are not errors.
     - ``cascades``: the foreign keys that were known when the group was planned.
     - ``in_a_row``: the group is a statement, and the next transaction of the batch is one as well.
     - ``ended_by_hand``: where an XA branch is ended by hand, which no log ends. The group's only

@@ -1,7 +1,8 @@
 """ChannelRun: one channel's receiver and applier, from the first copy until it is stopped.
 
 Neither end harms the other. A dead receiver is started again, and the applier continues with what
-was received. After the applier's death the receiver sees that its parent is gone, and ends.
+was received. After the applier's death the receiver sees that its parent no longer exists, and
+ends.
 """
 
 from __future__ import annotations

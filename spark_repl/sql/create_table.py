@@ -90,7 +90,7 @@ def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
 
 
 def is_text(table: SourceTable) -> bool:
-    """Return whether all names of the table are text, without bytes that are no characters."""
+    """Return whether all names of the table are text, without bytes that are not characters."""
     try:
         table.to_json().encode()
     except UnicodeEncodeError:

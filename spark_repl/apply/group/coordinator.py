@@ -172,7 +172,7 @@ class Coordinator:
             self._pipeline.publish_held_back()
         except Stopped:
             pass  # stop() came while an attempt was waited for
-        finally:  # also waits until nothing is under way
+        finally:  # also waits until nothing is in progress
             errors = [commit.exception() for commit in commits]
         for error in errors:  # stop() must not hide an error of a commit
             if error is not None and not isinstance(error, Stopped | CommitOrderError):

@@ -11,7 +11,7 @@ no cut before.
 
 If a part fails, none of its group is committed, and all tables of the group are stuck. A stuck
 table takes no later group, so such a group can't be committed to its other tables either. Groups
-without a stuck table continue, while at most ``groups_max`` are under way. A part that is planned
+without a stuck table continue, while at most ``groups_max`` are in progress. A part that is planned
 again after the meeting (a retry, a user's OPTIMIZE) is also checked again. That check can fail only
 if another writer has changed the table's rows, and the error reports this.
 
@@ -96,7 +96,7 @@ class PerTableOrder:
         self._lanes: dict[str, Pool] = {}
         self._queued = Counter[str]()  # parts that have not ended, by table
         self._parts: dict[int, list[Future[None]]] = {}  # by slot
-        self._meetings: list[Meeting] = []  # of groups that may be under way
+        self._meetings: list[Meeting] = []  # of groups that may be in progress
         self._lock = threading.Lock()
         self._running = 0
         self._stuck: set[str] = set()

@@ -192,7 +192,7 @@ class XaParts:
         return had
 
     def _part(self, applied: AppliedLog, record: Any, *, lenient: bool) -> Branch | None:
-        """Return the branch of an XA record, or None if the record has to be passed over. Raise
+        """Return the branch of an XA record, or None if the record has to be skipped. Raise
         OSError before any state changes, so that the call can be repeated."""
         position = int(record["position"])
         path = applied.view.relay.file((position >> OFFSET_BITS) - applied.base).path

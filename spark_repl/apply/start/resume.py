@@ -11,7 +11,7 @@
    the same file), the applier begins at that place. Otherwise only GTIDs show what the target has.
 4. The log must continue at the state of the target. A gap, another server's log, or a log without
    GTIDs that can't be compared is a HistoryError, before anything is applied.
-5. Applying begins after the cut, for all tables. A table passes over the transactions that its own
+5. Applying begins after the cut, for all tables. A table skips the transactions that its own
    position shows. With a renewed log, the source's place or the GTID set of its last commit shows
    them. No cut is published until the other tables also have these transactions.
 

@@ -140,8 +140,8 @@ class ToolTables:
         return SchemaToolTable(name, tool.of, definition, copy)
 
     def _kept(self, definition: SourceTable, *, copy: bool) -> SourceTable | None:
-        """Return a tool's table as it is recorded. Return None for a table that is no copy and does
-        not fit the column rule, which is meant for other columns."""
+        """Return a tool's table as it is recorded. Return None for a table that is not a copy and
+        does not fit the column rule, which is meant for other columns."""
         rules = self._tracking.column_rules
         try:
             return rules.recordable(self._forms.apply(definition))

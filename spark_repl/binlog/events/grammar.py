@@ -194,8 +194,8 @@ def begins_again(buf: np.ndarray, at: int, end: int) -> bool:
 
 @jit
 def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
-    """Return the offset of the statement of the Query event at ``pos`` (``end`` without checksum),
-    or -1."""
+    """Return the offset of the statement in the Query event at ``pos``, or -1. The event ends at
+    ``end``, without its checksum."""
     if end - pos < 32:
         return np.int64(-1)
     text = pos + 32 + read_uint(buf, pos + 30, 2) + buf[pos + 27] + 1

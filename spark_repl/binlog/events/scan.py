@@ -177,7 +177,7 @@ def _length(buf: np.ndarray, pos: int, tail: int) -> Int:
 def _step(
     buf: np.ndarray, pos: int, end: int, length: Int, phase: int, state: np.ndarray, row: np.ndarray
 ) -> int:
-    """Return the phase after an event that is no GTID event; _DONE at the transaction's end."""
+    """Return the phase after an event that is not a GTID event; _DONE at the transaction's end."""
     kind = u8(buf, pos + 4)
     if is_rows(kind):
         if phase != _BEGUN:

@@ -74,7 +74,7 @@ def read_nodes(buffer: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints) -> In
 
 @jit
 def _scalar(buffer: Bytes, kind: Int, at: Int, limit: Int, nodes: Ints, n: Int) -> Int:
-    """Record a value that is no container. Return 0 or a code of ``damage``."""
+    """Record a value that is not a container. Return 0 or a code of ``damage``."""
     nodes[n, KIND] = kind
     if kind == LITERAL_NODE:
         if at >= limit:

@@ -131,8 +131,8 @@ def _closing(nodes: Ints, node: Int) -> Int:
 def _scalar(
     text: Bytes, at: Int, end: Int, nodes: Ints, n: Int, plain: Bytes, to: Int
 ) -> tuple[Int, Int]:
-    """Record a value that is no container. Return its end, or a negated code of ``damage``, and the
-    new end of ``plain``."""
+    """Record a value that is not a container. Return its end, or a negated code of ``damage``, and
+    the new end of ``plain``."""
     start = to
     if text[at] == 34:
         at, to = _string(text, at + 1, end, plain, to)

@@ -36,8 +36,8 @@ class Values:
         return bitmap(self.length >= 0) if self.null_count else None
 
     def little_endian(self, kind: Any = np.int64, bits: int = 64) -> npt.NDArray[Any]:
-        """Return integers of up to 8 bytes as kind[n]; 0 for NULL. For signed integers of fewer
-        than 64 bits, ``bits`` is their number: the sign is extended."""
+        """Return integers of up to 8 bytes as kind[n]; 0 for NULL. ``bits``: the width of signed
+        integers of fewer than 64 bits, whose sign is extended."""
         out = np.empty(len(self), kind)
         little_endian(self.buffer, self.offset, self.length, 64 - bits, out)
         return out

@@ -131,7 +131,7 @@ class Control(ControlRows):
         seen = self._seen = self._newest_log() or self._create()
         if self._read.version != seen.version:
             self._read = self._snapshot_of(seen)
-        # Each commit since the last pruning is a file: a start is no reason to prune.
+        # Each commit since the last pruning is a file: a start is not a reason to prune.
         self._pruned = seen.version - len(seen.files)
         owner = self.owner()
         recorded = owner[1].channel if owner else ""
@@ -186,7 +186,7 @@ class Control(ControlRows):
         if self._seen.has_all_columns and not self.snapshot().is_earlier:
             self.write("owner", detail=detail)
             return
-        if first:  # with the number and the columns of the earlier version, which may have to go on
+        if first:  # with the number and the columns of the earlier version, which may continue
             row = self._row("owner", 0, "", detail, FIRST)
             rows = rows_table([row]).select(self._seen.column_names)
             with self._lock:

@@ -3,7 +3,7 @@
 Invariant: a branch that a published cut names has its file, complete and synced. The file is
 removed only when a cut without the branch is durable, with the rows that it shows. If the target is
 on an object store the file is there, and a local copy exists for the workers, which is fetched
-again when it is gone.
+again when it no longer exists.
 """
 
 from __future__ import annotations

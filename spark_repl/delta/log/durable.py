@@ -180,8 +180,8 @@ def _sync_versions(folder: str, versions: Iterable[int], named: Sequence[str]) -
 
 
 def _named(folder: str, versions: Iterable[int]) -> list[str] | None:
-    """Return the files that commits name as new. Return None if a commit is gone, as its files are
-    unknown."""
+    """Return the files that commits name as new. Return None if a commit no longer exists, as its
+    files are unknown."""
     named: list[str] = []
     for version in versions:
         actions = read_commit(folder, version)

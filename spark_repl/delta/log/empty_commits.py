@@ -96,7 +96,7 @@ def _check(path: str, version: int, needed: int) -> None:
 
 def _remove(folder: str, version: int, remover: Remover) -> bool:
     """Remove the checksums first, Delta's and Hadoop's: a start after a kill here then finds the
-    commit again. Return whether the commit is gone."""
+    commit again. Return whether the commit no longer exists."""
     name = f"{version:020d}"
     checksums = (f"{name}.crc", f".{name}.crc.crc", f".{name}.json.crc")
     paths = [os.path.join(folder, "_delta_log", other) for other in checksums]

@@ -1,4 +1,4 @@
-"""Foreign commits: what another writer did to a target table, and whether the applier may go on.
+"""Foreign commits: what another writer did to a target table, and whether the applier may continue.
 
 A commit that changes no row is always allowed (OPTIMIZE, VACUUM, properties).
 ``target.on_foreign_change`` decides about changed rows. RESTORE brings back old rows and keeps the

@@ -134,7 +134,8 @@ class Checkpoint:
         try:
             yield from _read_groups(path, (kind,))
         except FileNotFoundError as error:
-            # If the manifest is gone as well, the checkpoint was removed since it was found.
+            # If the manifest no longer exists as well, the checkpoint was removed since it was
+            # found.
             if path in self.paths or not is_file(self.paths[0]):
                 raise
             raise TargetError(

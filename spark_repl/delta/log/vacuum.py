@@ -3,7 +3,7 @@
 Delta protocol, sections "Add File and Remove File" and "Change Data Files". A file stays if the
 newest version names it, or a ``remove`` that is younger than the table's
 ``delta.deletedFileRetentionDuration``. Two rules are Delta's own. A file younger than that stays,
-since a commit that names it may be under way. A file whose name begins with ``_`` or ``.`` also
+since a commit that names it may be in progress. A file whose name begins with ``_`` or ``.`` also
 stays, except below ``_change_data``. Beside these rules, files that killed writers left are
 removed.
 """

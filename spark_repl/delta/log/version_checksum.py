@@ -3,7 +3,7 @@
 Delta protocol, section "Version Checksum File". It has protocol, metadata, transactions, domains,
 and the number and bytes of the live files, so that a reader need not replay the log for them. Each
 is computed from the previous one and the commit's own actions. A reader works without a checksum,
-so a failure here is no error.
+so a failure here is not an error.
 
 On an object store a checksum would be a third of a small commit's writes. There only versions with
 a checkpoint get one, unless the table has in-commit timestamps: the newest commit may be removed,

@@ -1,5 +1,6 @@
-"""Compaction: small and half-dead data files of a table become one file, while the stream goes on.
-In tables without deletion vectors, ``rewrite`` writes a file that loses rows again without them.
+"""Compaction: small and half-dead data files of a table become one file, while the stream
+continues. In tables without deletion vectors, ``rewrite`` writes a file that loses rows again
+without them.
 
 ``choose_files`` selects the files, ``compact`` runs on a worker, and ``compaction_actions`` returns
 what is committed. The rewrite copies the rows that were live when it was planned. If the stream
@@ -221,7 +222,7 @@ def compaction_actions(
 
 def _moved(compacted: Compacted, number: int, folder: str, live: Action | None) -> BitMap:
     """Return the rows of the new file that lost their row in the old file after the rewrite was
-    planned. ``live``: the old file's action now, None if all its rows are gone."""
+    planned. ``live``: the old file's action now, None if all its rows are removed."""
     first, last = compacted.starts[number], compacted.starts[number + 1]
     if live is None:
         return BitMap(range(first, last))

@@ -45,7 +45,8 @@ class _Segment:
 
 
 def _open(path: str) -> _Segment | None:
-    """Return the segment, None if the file is gone, or half written by a machine that died."""
+    """Return the segment, None if the file no longer exists, or half written by a machine that
+    died."""
     try:
         with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
             rows = reader.get_batch(0)

@@ -1,6 +1,6 @@
 """Staged rows: rows that were read from the source, or that go because the source lacks them,
-staged as certain changes. A certain change is no error, whatever row the target has. ``touches``
-returns whether other staged changes have the same keys."""
+staged as certain changes. A certain change is not an error, whatever row the target has.
+``touches`` returns whether other staged changes have the same keys."""
 
 from __future__ import annotations
 

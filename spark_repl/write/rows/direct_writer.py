@@ -294,7 +294,7 @@ def _search(fold: Fold, needed: Longs, matched: Longs, places: Places) -> None:
         path = task.files[number].path
         dead = are_soft_deleted(task, path, picked)
         deleted.append(owner[dead])
-        if task.idempotent:  # a change that is passed over leaves a deleted row as it is
+        if task.idempotent:  # a change that is skipped leaves a deleted row as it is
             goes = ~dead | (folded.net.flags[owner] & CERTAIN != 0)
             owner, picked = owner[goes], picked[goes]
         if len(picked):

@@ -1,7 +1,7 @@
 """Net changes: a task's staged changes become one change per key, or per value in a table without a
 key.
 
-With exec_mode = idempotent MySQL passes over an UPDATE whose row does not exist, and over one whose
+With exec_mode = idempotent MySQL ignores an UPDATE whose row does not exist, and one whose
 new key belongs to another row. So the outcome of one key depends on other keys, and on which of
 them the target has (``effective``).
 """

@@ -19,7 +19,7 @@ TableProgress = GtidSet | SourcePlace
 
 
 class TablesAhead:
-    """Maps paths of tables to what their last commits record."""
+    """What the last commits of tables record, by the tables' paths."""
 
     def __init__(self) -> None:
         self.progress: dict[str, TableProgress] = {}
@@ -37,9 +37,9 @@ class TablesAhead:
         """Read the last commits of tables whose position is after the cut's and below ``lowest``,
         where the given log begins.
 
-        ``since``: the place from which the log is applied. A later place of the same log counts.
-        Otherwise GTIDs count, unless the log is compared ``by_place`` only. Raise TargetError if a
-        table's commit has neither.
+        ``since``: the position from which the log is applied. A later position of the same log
+        counts. Otherwise GTIDs count, unless the log is compared only ``by_place``. Raise
+        TargetError if a table's commit has neither.
         """
         for table in tables:
             if not (cut.position if cut else 0) < table.position < lowest:
@@ -64,7 +64,7 @@ class TablesAhead:
             self.progress[table.path] = progress
 
     def exceeds(self, executed: GtidSet, place: SourcePlace | None) -> bool:
-        """Return whether a table has more than ``executed``, or more than what is before
+        """Return whether a table has more than ``executed``, or more than everything before
         ``place``."""
         return any(_exceeds(progress, executed, place) for progress in self.progress.values())
 

@@ -54,7 +54,8 @@ class DiscoveredTable:
 
 @dataclass(frozen=True)
 class Discovery:
-    """Finds the tables of a target. ``own``: returns a name in the case that the source uses."""
+    """Finds the tables of a target. ``own``: returns a name with the letter case that the source
+    uses."""
 
     control: Control
     layout: Layout
@@ -66,7 +67,7 @@ class Discovery:
         self, paths_at_cut: Mapping[str, str], cut: Cut | None, broken: BrokenTables
     ) -> Iterator[DiscoveredTable]:
         """Yield each table that exists. ``paths_at_cut``: the paths at the cut. If a table that the
-        cut shows is gone, add it to ``broken``."""
+        cut shows no longer exists, add it to ``broken``."""
         paths = {(name, MADE_BY_ROWS): path for name, path in paths_at_cut.items()}
         copy = standing(self.control).copy
         first_versions = {
@@ -111,7 +112,7 @@ class Discovery:
 def check_discovered(
     commits: TableCommits, tables: Iterable[tuple[Table, DiscoveredTable]], broken: BrokenTables
 ) -> None:
-    """Check what was committed to tables since the cut. A Delta table that several channels feed is
+    """Check the commits to tables since the cut. A Delta table that several channels feed is
     checked once for all of its shards. Add broken tables to ``broken``. Raise what
     ``TableCommits.check`` raises."""
     seen = set[str]()
@@ -142,7 +143,7 @@ class BrokenTables:
 
     def noted(self, read: Callable[[], T]) -> T | None:
         """Return what ``read`` returns. After a TargetError that names a table, add the error and
-        return None. Raise errors of subclasses: they are about more than one table."""
+        return None. Raise errors of its subclasses, because they concern more than one table."""
         try:
             return read()
         except TargetError as error:
@@ -152,8 +153,9 @@ class BrokenTables:
             return None
 
     def raise_all(self, keeps: Callable[[str], bool]) -> None:
-        """Raise TargetError if a table that the filters keep is broken. Raise the error of a single
-        table as it is; else one error with all tables and a command that copies them together."""
+        """Raise TargetError if a table that the filters keep is broken. If there is only one, raise
+        its own error; otherwise raise one error with all tables and a command that copies them
+        together."""
         by_table = {str(error.table): error for error in self.errors}
         errors = [error for name, error in by_table.items() if keeps(name)]
         if len(errors) < 2:
@@ -176,9 +178,9 @@ class BrokenTables:
 def start_faults(
     table: Table, rules: ColumnRules, policy: Policy, new: NewTables
 ) -> list[SettingError]:
-    """Return the faults in the configuration of an existing table: the first of its columns and
-    rows, the first of its policy, and the first of rows that other channels may have. Record the
-    table's rows as those of ``new`` tables."""
+    """Return the problems of an existing table with the configuration: the first one of its columns
+    and rows, the first of its policy, and the first of rows that other channels may have. Record
+    the table's rows as those of ``new`` tables."""
     checks = [partial(check_columns, table, rules)]
     if table.is_shard:
         checks.append(partial(check_policy, table.definition, policy))

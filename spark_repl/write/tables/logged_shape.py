@@ -37,8 +37,8 @@ _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 
 
 def has_other_key(table: Table, logged: SourceTable) -> bool:
-    """Return whether the log names another key of a table that may have no PRIMARY KEY. The server
-    then picks a UNIQUE index, and no statement names it."""
+    """Return whether the log shows another key for a table that may have no PRIMARY KEY. The server
+    then uses a UNIQUE index as key, which no statement names."""
     wanted = table.definition.source
     if table.definition.has_primary or logged.primary_key == wanted.primary_key:
         return False
@@ -56,8 +56,8 @@ def has_other_key(table: Table, logged: SourceTable) -> bool:
 
 def check_definition(table: Table, logged: SourceTable) -> None:
     """Raise SchemaError unless the logged rows fit the Delta table. Names, types and key must be
-    equal. NULL or NOT NULL, sign and members of each column must be equal as far as the log has
-    them."""
+    equal. NULL or NOT NULL, sign and members of each column must be equal as far as the log
+    contains them."""
     wanted = table.definition.source
     if not table.definition.is_mirror:  # the target keeps more: it adds to the rows
         fits = _fit(wanted, logged)
@@ -88,8 +88,8 @@ def _described(definition: SourceTable) -> str:
 
 
 def check_columns(table: Table, rules: ColumnRules) -> None:
-    """Raise SettingError if columns are excluded, masked or added, or rows filtered, by other rules
-    than those that the table was created with."""
+    """Raise SettingError if the rules for excluded, masked or added columns, or for rows, differ
+    from those with which the table was created."""
     definition = table.at_place
     rule = rules.rule_of(definition.source, definition)
     if not definition.is_shaped and not rules.reshapes(table.name):
@@ -207,8 +207,8 @@ def _fit(wanted: SourceTable, logged: SourceTable) -> bool:
 
 
 class LoggedCharsets:
-    """Records what the log has about one group's tables: each character set, and collations of
-    tables with foreign keys. It reads once which tables are referenced by others."""
+    """Records what the log shows about one group's tables: each character set, and collations of
+    tables with foreign keys. It determines once which tables are referenced by others."""
 
     def __init__(
         self,
@@ -225,8 +225,8 @@ class LoggedCharsets:
         return {fold(key.parent) for keys in keys_by_table for key in keys or ()}
 
     def record(self, table: Table, logged: SourceTable) -> None:
-        """Record what the log has about ``table``, as of ``before``, with the next row of the
-        control table. Record it once."""
+        """Record what the log shows about ``table``, as of ``before``, with the next row of the
+        control table. Record it only once."""
         recorded = table.at_place
         logged_charsets = with_logged_charsets(recorded, logged)
         if logged_charsets is recorded:

@@ -53,7 +53,7 @@ _TRIES = 10
 
 class NewTables:
     """Creates tables. ``names``: how the source compares names, which decides whose column rules
-    apply; ``claimed_names``: which of the target's channels has each name."""
+    apply; ``claimed_names``: which of the target's channels has claimed each name."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class NewTables:
         *,
         complete: str = COPIED,
     ) -> None:
-        """Create the table of a copy at the path that the control table has, unless it exists.
+        """Create the table of a copy at the path that the control table records, unless it exists.
         ``sibling``: a table in the same Delta table; ``complete``: the value for its properties."""
         if is_shared(path):
             if not self._definitions.has(path):
@@ -209,7 +209,7 @@ class NewTables:
             self._make(shaped, path, stamp, complete, [sibling] if sibling else [])
 
     def _check_copied(self, name: str, snapshot: Snapshot, stamp: Stamp, complete: str) -> None:
-        """Raise TargetError for a table that is no copy's, or that has other positions than the
+        """Raise TargetError for a table that is not a copy's, or that has other positions than the
         copy's own: rows of the log are in it."""
         position = self._delta.last_txn(snapshot, stamp.app)
         recorded = snapshot.configuration.get(COMPLETE)
@@ -247,11 +247,11 @@ def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
 
 
 class NewPaths:
-    """Gives each new table a path that was never used.
+    """Chooses for each new table a path that was never used.
 
-    Only this process gives paths to tables; it reads at the start which were given. A copy may be
-    planned meanwhile by another process, so the paths of copies are read each time. Safe to call
-    from several threads.
+    Only this process chooses paths for tables; at the start it reads which were used. Another
+    process may meanwhile plan a copy, so the paths of copies are read each time. Safe to call from
+    several threads.
     """
 
     def __init__(self, control: Control, layout: Layout) -> None:
@@ -268,7 +268,7 @@ class NewPaths:
     def new(self, definition: TargetTable, delta: TableLog, siblings: Iterable[str] = ()) -> str:
         """Return a new path for the table: ``db/t``, or ``db/t@2`` and so on if that was used; for
         a shard, a path in the Delta table of the paths ``siblings``. Raise TargetError if another
-        writer has a Delta table there."""
+        writer has a Delta table at the path."""
         if not definition.is_shard:
             return self._of(definition, definition.table, delta)
         whole = next(map(whole_of, siblings), "") or self.whole(definition, delta)
@@ -287,8 +287,8 @@ class NewPaths:
             return path
 
     def check(self, path: str) -> None:
-        """Raise ConcurrentChangeError if a copy that was planned meanwhile has the path, or the
-        Delta table that it is in."""
+        """Raise ConcurrentChangeError if a copy that was planned meanwhile uses the path, or the
+        path of its Delta table."""
         if newest_copy(self._control) != self._copy:
             check_free(self._control, [path, whole_of(path)], copied_paths(self._control))
 

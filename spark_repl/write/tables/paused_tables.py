@@ -2,7 +2,7 @@
 
 A table is in quarantine because one of its changes can't be applied. A table waits for a copy
 because the log lacks the new values that a statement gave its rows. Until the copy, the applier
-passes over rows and statements that belong to waiting tables only: the copy reads a later state. A
+skips rows and statements that belong to waiting tables only: the copy reads a later state. A
 cut records these tables, so that a crash before the copy changes nothing.
 """
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class QuarantinedTables:
-    """Tables in quarantine, and the amount of their kept changes, by path: a copy, or another table
-    of the same name, is not in quarantine. The mapping is replaced as a whole, so that any thread
-    may read it."""
+    """Tables in quarantine, and the amount of their kept changes, by path, because a copy or
+    another table of the same name is not in quarantine. The mapping is replaced as a whole, so that
+    any thread may read it."""
 
     def __init__(self) -> None:
         self._by_path: dict[str, tuple[Quarantine, dict[int, tuple[int, int]]]] = {}
@@ -38,12 +38,13 @@ class QuarantinedTables:
         self._by_path = {**self._by_path, quarantine.path: (quarantine, owners)}
 
     def replace(self, quarantine: Quarantine) -> None:
-        """Record the decision about a quarantine. Its kept changes stay."""
+        """Record the decision about a quarantine. Its kept changes do not change."""
         owners = self._by_path[quarantine.path][1]
         self._by_path = {**self._by_path, quarantine.path: (quarantine, owners)}
 
     def count(self, path: str, transactions_kept: KeptTransactions) -> None:
-        """Add ``transactions_kept`` transactions to those of the table at ``path``."""
+        """Add ``transactions_kept`` transactions to those that are kept of the table at
+        ``path``."""
         quarantine, owners = self._by_path[path]
         transactions, size = owners.get(transactions_kept.epoch, (0, 0))
         more = {
@@ -64,7 +65,7 @@ class QuarantinedTables:
         self._by_path = {other: entry for other, entry in self._by_path.items() if other != path}
 
     def totals(self, tables: Mapping[str, Table]) -> tuple[int, int]:
-        """Return (transactions, their bytes in the log) that are kept of all ``tables``. Tables
+        """Return (transactions, their bytes in the log) that are kept for all ``tables``. Tables
         that were dropped, or replaced by a copy, no longer count."""
         paths = {table.path for table in dict(tables).values()}
         totals = [total(owners) for path, (_, owners) in self._by_path.items() if path in paths]
@@ -115,7 +116,7 @@ class WaitingTables(Mapping[str, "Waiting"]):
         self._tables = {name: why for name, why in waiting.items() if name not in copied}
 
     def add(self, name: str, why: Waiting) -> None:
-        """Add a table. A table that waits already keeps its first reason."""
+        """Add a table. If a table already waits, it keeps its first reason."""
         self._tables = {name: why, **self._tables}
 
     def drop(self, names: Iterable[str]) -> None:

@@ -81,8 +81,8 @@ def _incomplete(table: Table) -> str:
 
 
 def copied_anew(table: Table) -> str:
-    """Return the hint that brings the source's rows, also after an error has stopped the
-    applier."""
+    """Return the hint for a copy that restores the source's rows, also after an error has stopped
+    the applier."""
     if SHARD in table.name:
         return OTHER_TARGET if table.is_shared else BEGIN_AGAIN
     return f"spark-repl snapshot --config F --table {table.name} copies it anew, then start again"

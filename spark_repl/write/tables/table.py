@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class LiveFiles:
     """The ``add`` action of each data file that is live at ``version``, by path. ``origin`` stays
-    the same object while only this process commits: rows then stay at their places, except for
-    those that it marked."""
+    the same object while only this process commits. In that case rows stay at their places, except
+    those that this process marked."""
 
     version: int
     adds: AddActions
@@ -44,7 +44,7 @@ class DeltaState:
     version.
 
     A thread that plans a commit, or changes this state, holds ``lock`` from its read to the end of
-    the commit: a group's writer, or a compaction between two groups.
+    the commit. It is a group's writer, or a compaction between two groups.
     """
 
     snapshot: Snapshot
@@ -132,13 +132,13 @@ class Table:
 
     @property
     def at_place(self) -> TargetTable:
-        """Return the table's definition at the place that is applied."""
+        """Return the table's definition at the log position that is being applied."""
         return self.logged or self.definition
 
     @property
     def has_source_rows_alone(self) -> bool:
-        """Return whether a key that the source lacks has certainly no row: all rows came through
-        this log, and the table keeps no deleted rows."""
+        """Return whether the table certainly has no row for a key that the source lacks, because
+        all rows came through this log and the table keeps no deleted rows."""
         definition = self.definition
         return self.complete and not definition.truncated and not definition.keeps_deleted
 
@@ -149,19 +149,19 @@ class Table:
 
     @property
     def has_rows_as_logged(self) -> bool:
-        """Return whether the table has the rows and columns of the source's, at the place that is
-        applied."""
+        """Return whether the table has the rows and columns of the source's table, at the log
+        position that is being applied."""
         return not self.without_history and self.at_place.is_mirror
 
     def define_at_place(self, definition: TargetTable) -> None:
-        """Set the table's definition at the place that is applied. The table is ahead of that
-        place."""
+        """Set the table's definition at the log position that is being applied, if the table is
+        ahead of that position."""
         self.logged = definition
 
     @property
     def keeps_more(self) -> bool:
-        """Return whether the target keeps more than the source has, at the place that is
-        applied."""
+        """Return whether the target keeps more than the source has, at the log position that is
+        being applied."""
         return bool(self.at_place.gone) or not self.at_place.is_mirror
 
     def rename(self, name: str) -> None:
@@ -185,12 +185,12 @@ class Table:
 
     @property
     def has_vectors(self) -> bool:
-        """Return whether deletion vectors mark rows; otherwise files that lose rows are
-        rewritten."""
+        """Return whether deletion vectors mark rows; otherwise files from which rows are removed
+        are rewritten."""
         return self.snapshot.has("delta.enableDeletionVectors")
 
     def plan_on(self, snapshot: Snapshot) -> None:
-        """Set the version that the next commit is planned on. Position and files stay."""
+        """Set the version on which the next commit is planned. Position and files do not change."""
         self.delta.snapshot = snapshot
 
     def shown_version(self, snapshot: Snapshot, position: int) -> TableVersion:
@@ -212,15 +212,15 @@ class Table:
         return version_shown
 
     def update(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
-        """Set the state of the Delta table after a commit. No earlier commit is pending any more.
-        ``files``: all live files."""
+        """Set the state of the Delta table after a commit. Earlier commits are then no longer
+        pending. ``files``: all live files."""
         state = self.delta
         state.snapshot, state.position, state.files, state.pending = snapshot, position, files, None
 
 
 def versions(tables: Iterable[tuple[str, Table]]) -> dict[str, TableVersion]:
-    """Return the versions of tables that a cut shows, by name. All shards of a Delta table have one
-    version, even if a compaction commits meanwhile."""
+    """Return the versions of tables that a cut shows, by name. All shards of a Delta table have the
+    same version, even if a compaction commits meanwhile."""
     seen: dict[int, tuple[Snapshot, int]] = {}
     by_name: dict[str, TableVersion] = {}
     for name, table in tables:

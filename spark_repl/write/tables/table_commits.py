@@ -60,13 +60,13 @@ _AT_ONCE = 16
 
 
 def gone_table(name: str, folder: str) -> TargetError:
-    """Return the error for a table that a cut shows and that has no log."""
+    """Return the error for a table that a cut shows but that has no log."""
     return TargetError("the table is gone", table=name, file=folder, hint=_put_back(name))
 
 
 def overwritten_table(name: str, folder: str, version: int) -> TargetError:
-    """Return the error for a table whose commit at the cut's version has another position than the
-    cut."""
+    """Return the error for a table whose commit at the cut's version has a position other than the
+    cut's."""
     return TargetError(
         f"version {version}, which the last cut shows, was written over by another writer",
         table=name,
@@ -81,14 +81,14 @@ def _put_back(name: str) -> str:
 
 class Outcome(Enum):
     """The outcome of an attempt to commit. BEATEN: another commit has its version. UNKNOWN: it is
-    not in the log, but may still land."""
+    not in the log, but may still appear."""
 
     LANDED, BEATEN, UNKNOWN = range(3)
 
 
 class TableCommits:
     """The commits of one channel's tables. ``app``: the appId of the channel's positions in them;
-    ``time``: clock for removed files. The caller holds the lock of the table that it asks about."""
+    ``time``: clock for removed files. The caller holds the lock of the table in question."""
 
     def __init__(self, control: Control, delta: TableLog, app: str, options: TargetOptions) -> None:
         self.delta, self.app = delta, app
@@ -101,8 +101,8 @@ class TableCommits:
             self._read_newer(table)
 
     def refresh_all(self, tables: Sequence[Table]) -> None:
-        """Refresh tables as ``refresh`` does each. On an object store look for newer commits at
-        once, since each look takes two requests."""
+        """Refresh tables, each as ``refresh`` does. On an object store, look for newer commits in
+        parallel, because each look takes two requests."""
         if not (tables and is_remote(tables[0].folder)):
             for table in tables:
                 self.refresh(table)
@@ -123,8 +123,8 @@ class TableCommits:
     def check(
         self, table: Table, metadata_id: str, version: int, snapshot: Snapshot | None
     ) -> None:
-        """Read all commits after ``version`` up to ``snapshot``, None if the table no longer
-        exists. The positions of commits up to the table's own version are known."""
+        """Read all commits after ``version`` up to ``snapshot`` (None if the table no longer
+        exists). The positions of commits up to the table's own version are already known."""
         if snapshot is None:
             raise gone_table(table.name, table.folder)
         if snapshot.metadata_id != metadata_id:
@@ -203,7 +203,8 @@ class TableCommits:
 
     def not_ours(self, name: str) -> SparkReplError:
         """Return the error for a commit of this channel that another process made: a second
-        applier, or a former one that slept and committed after this process read the table."""
+        applier, or a former one that was suspended and committed after this process read the table.
+        """
         if self._control.is_owner():
             return FormerOwnerError(
                 "an applier that owned the target before has committed late", table=name
@@ -230,7 +231,7 @@ class TableCommits:
         return None
 
     def has_other_keys(self, table: Table, version: int) -> None:
-        """Record that the table may have keys that no log has."""
+        """Record that the table may have keys that are in no log."""
         if table.complete:
             record_foreign_change(self._control, ForeignChange(table.name, version))
         table.complete = False
@@ -259,10 +260,10 @@ class TableCommits:
 
     @contextmanager
     def explain_gone_files(self, tables: Iterable[Table]) -> Iterator[None]:
-        """Explain an error about a data file that is gone while a commit is planned on the
-        ``tables``, whose locks are held. Another writer's OPTIMIZE replaced the file and its VACUUM
-        removed it: raise ConcurrentChangeError, to plan again. If the newest version names the
-        file, raise TargetError."""
+        """Explain an error about a data file that disappeared while a commit is planned on the
+        ``tables``, whose locks are held. If another writer's OPTIMIZE replaced the file and its
+        VACUUM removed it, raise ConcurrentChangeError, so that the caller plans again. If the
+        newest version names the file, raise TargetError."""
         try:
             yield
         except Exception as error:
@@ -282,8 +283,8 @@ class TableCommits:
             ) from error
 
     def action(self, table: Table, path: str) -> Action:
-        """Return the ``add`` action of a file that was planned on. Raise ConcurrentChangeError if
-        the file is no longer live."""
+        """Return the ``add`` action of a file that a plan uses. Raise ConcurrentChangeError if the
+        file is no longer live."""
         add = self.all_live(table).adds.get(path)
         if add is None:
             raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
@@ -293,13 +294,13 @@ class TableCommits:
         self, table: Table, actions: list[Action], position: int, version: int
     ) -> None:
         """Set the table's state after this process's commit, planned on the version that was read
-        last, landed as ``version``. The next ``refresh`` reads later commits of other writers."""
+        last, became ``version``. The next ``refresh`` reads later commits of other writers."""
         files = self.all_live(table).after(actions)
         table.update(self.delta.advance(table.snapshot, version), position, files)
 
     def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
-        """Commit properties; position and rows stay. If other writers committed since the last
-        read, raise what ``refresh`` raises."""
+        """Commit properties; position and rows do not change. If other writers committed since the
+        last read, raise what ``refresh`` raises."""
         planned = table.snapshot
         with about_table(table.name):
             version = self.delta.set_properties(planned, properties, self.app)
@@ -310,7 +311,7 @@ class TableCommits:
             self.refresh(table)
 
     def commit_rewrite(self, table: Table, actions: list[Action]) -> None:
-        """Commit other files with the same rows. Position and all else stay."""
+        """Commit other files with the same rows. Position and everything else do not change."""
 
         def rewrite() -> int:
             return self.delta.rewrite(table.snapshot, actions, self.app)
@@ -329,8 +330,8 @@ class TableCommits:
 
     def commit_after_sharing(self, table: Table, commit: Callable[[], int]) -> int:
         """Return what ``commit`` returns. It is tried on the version that was read last. If
-        channels that share the table committed first, and left all files of this channel, it is
-        tried again after their commits. Raise what ``commit`` raises."""
+        channels that share the table committed first, and did not change files of this channel, it
+        is tried again after their commits. Raise what ``commit`` raises."""
         for tries_left in reversed(range(_SHARING_MAX)):
             try:
                 with about_table(table.name):
@@ -364,9 +365,9 @@ class TableCommits:
 
     def resolve(self, table: Table, position: int) -> Outcome:
         """Return the outcome of this process's attempt to commit ``position``, according to the
-        table's log, whatever answer the attempt got.
+        table's log, regardless of the answer to the attempt.
 
-        Raise TargetError for what others did before it, FencedError and FormerOwnerError for a
+        Raise TargetError for commits of others before it, FencedError and FormerOwnerError for a
         commit of another process.
         """
         if table.position >= position:
@@ -413,8 +414,8 @@ def _undone(before: Iterable[int], snapshot: Snapshot, seen: SeenCommits) -> boo
 @dataclass
 class SeenCommits:
     """The state of a table while its new commits are read, one after another. ``columns``: the
-    Delta table's columns, None: not read yet; ``files``: the live files of a table that other
-    channels feed, None: to be read again."""
+    Delta table's columns, None if they are not read yet; ``files``: the live files of a table that
+    other channels feed, None if they have to be read again."""
 
     table: Table
     columns: Columns | None

@@ -37,7 +37,7 @@ def own_properties(definition: TargetTable, complete: str) -> dict[str, str]:
 
 
 def created(snapshot: Snapshot) -> TargetTable:
-    """Return the table's definition as it was created."""
+    """Return the table's definition at the time of its creation."""
     return defined(snapshot.configuration[DEFINITION], snapshot.folder)
 
 
@@ -54,9 +54,9 @@ def recorded_gtids(snapshot: Snapshot, app: str) -> GtidSet | None:
 
 
 def recorded_place(snapshot: Snapshot, app: str) -> SourcePlace | None:
-    """Return the place of the source up to which the table has everything, according to the last
-    commit of the channel ``app``; None if that commit is no longer in the table's log, or has no
-    place."""
+    """Return the source position up to which the table has everything, according to the last commit
+    of the channel ``app``; None if that commit is no longer in the table's log, or has no source
+    position."""
     return SourcePlace.of((_last(snapshot, app) or {}).get("source", {}))
 
 
@@ -90,15 +90,15 @@ def repairs_of(app: str) -> str:
 
 
 def copies_of(app: str, path: str = "") -> str:
-    """Return the appId of a copy's chunks, which don't change a table's position. Each shard at a
-    ``path`` of its own has its own."""
+    """Return the appId of a copy's chunks, which don't change a table's position. Each shard, with
+    its own ``path``, has its own appId."""
     _, sign, number = path.partition(SHARD)
     return f"{app}:copy{sign}{number}"
 
 
 def columns_of_all(app: str) -> str:
     """Return the appId of commits that add columns to a table that several channels feed, before
-    the statement that needs them is carried out. They don't change the table's position."""
+    the statement that needs them is applied. They don't change the table's position."""
     return f"{app}:columns"
 
 

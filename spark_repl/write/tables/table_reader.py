@@ -51,7 +51,7 @@ class TableReader:
         self._changed: frozenset[str] = frozenset()
 
     def load(self) -> None:
-        """Read which tables have only rows from the log."""
+        """Determine which tables have only rows from the log."""
         own = self._names.of
         self._changed = frozenset(own(change.name) for change in foreign_changes(self._control))
         self._consistent = consistent_paths(self._control)
@@ -61,8 +61,9 @@ class TableReader:
     def read(
         self, name: str, path: str, snapshot: Snapshot, cut: Cut | None, beside: Table | None
     ) -> Table:
-        """Return a table as it is. If it is ahead of the cut, its ``logged`` is the definition that
-        the log has at the cut. ``beside``: another shard in its Delta table. Raise TargetError."""
+        """Return a table in its current state. If it is ahead of the cut, its ``logged`` is the
+        definition that the log has at the cut. ``beside``: another shard in its Delta table. Raise
+        TargetError."""
         table = self.read_created(name, path, snapshot, beside)
         executed = GtidSet.parse(cut.gtid_executed) if cut else GtidSet()
         at_cut = self._definitions.at(path, cut.position if cut else -1, executed)
@@ -82,8 +83,8 @@ class TableReader:
     def read_created(
         self, name: str, path: str, snapshot: Snapshot, beside: Table | None = None
     ) -> Table:
-        """Return a table as it was created. ``beside``: another shard in its Delta table. Raise
-        TargetError."""
+        """Return a table with the definition that it had when it was created. ``beside``: another
+        shard in its Delta table. Raise TargetError."""
         properties, position = snapshot.configuration, self._delta.last_txn(snapshot, self._app)
         if DEFINITION not in properties or position is None:
             raise TargetError(

@@ -84,10 +84,10 @@ class TargetOptions:
         return Policy(given) if given else self.policies.of_table(name)
 
     def quarantines(self, name: str, *, folds: bool) -> bool:
-        """Return whether the table goes into quarantine with a change that can't be applied to it.
-        A table with metadata columns about a row's last change never does: no kept change has their
-        values. Its own rule would be an error, but a table of an online schema-change tool has the
-        rule of another table."""
+        """Return whether the table goes into quarantine if a change can't be applied to it. A table
+        with metadata columns about a row's last change never does, because kept changes do not have
+        the values of these columns. With its own rule this combination is an error of the
+        configuration, but a table of an online schema-change tool has another table's rule."""
         if self.columns_of(folds=folds).rules.shaping(name).added_columns:
             return False
         return (self.rules_of(name, folds=folds).on_error or self.on_error) == "quarantine"

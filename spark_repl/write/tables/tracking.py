@@ -61,8 +61,8 @@ logger = logging.getLogger(__name__)
 
 
 def left_out_before(name: str) -> SchemaError:
-    """Return the error for a table that the filters no longer exclude: the target lacks rows of
-    it."""
+    """Return the error for a table that the filters no longer exclude, so that the target lacks its
+    earlier rows."""
     return SchemaError(
         "earlier filters have left rows of the table out", table=name,
         hint=f"copy it: spark-repl snapshot --config F --table {name}; or leave it out again by"
@@ -159,8 +159,9 @@ class Tracking:
         return self._reader.read(place.name, place.path, place.snapshot, cut, beside)
 
     def lacking(self, error: SparkReplError) -> str:
-        """Return the table of an error, if the target lacks it because earlier filters excluded its
-        rows; "" otherwise. With binlog_row_metadata = MINIMAL its rows can't be read."""
+        """Return the table of an error, if the target lacks the table because earlier filters
+        excluded its rows; "" otherwise. With binlog_row_metadata = MINIMAL its rows can't be read.
+        """
         if not error.table or not isinstance(error, SchemaError | DecodeError | StatementError):
             return ""
         name = self.names.of(error.table)
@@ -177,12 +178,12 @@ class Tracking:
         return self.options.policy(name, folds=self.names.folds)
 
     def may_quarantine(self, name: str) -> bool:
-        """Return whether the table goes into quarantine with a change that can't be applied to
-        it."""
+        """Return whether the table goes into quarantine if a change can't be applied to it."""
         return self.options.quarantines(name, folds=self.names.folds)
 
     def all_tables(self) -> list[Table]:
-        """Return all tables, including those whose CREATE statement was not applied again yet."""
+        """Return all tables, including those whose CREATE statement has not been applied again
+        yet."""
         return [*self.tables.values(), *self._begun.values()]
 
     @property
@@ -191,14 +192,15 @@ class Tracking:
         return max((table.position for table in self.all_tables()), default=0)
 
     def logged_definitions(self) -> dict[str, SourceTable]:
-        """Return the definitions of the log's rows of each table, at the place that is applied."""
+        """Return the definitions of the log's rows of each table, at the log position that is being
+        applied."""
         tables = [t for t in list(self.tables.values()) if not t.at_place.dropped]
         left = {t.name: t.definition for t in self.left.tables.values() if t.definition}
         return left | {t.name: t.at_place.source for t in tables}
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
         """Return the foreign keys of each table that exists, or that its first TABLE_MAP will
-        create; None: its keys are unknown."""
+        create; None if a table's keys are unknown."""
         keys: dict[str, tuple[ForeignKey, ...] | None] = {}
         keys.update(self.definitions.expected_keys())
         left = self.left.tables
@@ -237,13 +239,13 @@ class Tracking:
             logger.warning("%s was dropped and comes again: what is kept is %s now", name, free)
 
     def left_out(self) -> dict[str, Unapplied]:
-        """Return the tables whose rows are not applied, as staging needs them."""
+        """Return the tables whose rows are not applied, in the form that staging needs."""
         rowless = [t.name for t in list(self.tables.values()) if t.at_place.rowless]
         return dict.fromkeys([*self.left.tables, *self.waiting, *rowless], Unapplied.LEFT_OUT)
 
     def wait(self, name: str, why: Waiting) -> None:
         """Remove a table from the next cuts until it is copied. Raise TargetError for a name that
-        another channel has, StatementError for a shard."""
+        belongs to another channel, StatementError for a shard."""
         if self.is_shard(name):
             raise not_copied(name, why.reason)
         self.claimed_names.claim([name])
@@ -252,7 +254,7 @@ class Tracking:
 
     def rename(self, before: str, after: str, position: int) -> None:
         """Rename a table from the next cut on, also in the foreign keys of other tables. Raise
-        TargetError for a name that another channel has."""
+        TargetError for a name that belongs to another channel."""
         if before in self.tables or before in self.waiting:
             self.claimed_names.claim([after], later=True)
         self._set_aside(after)
@@ -270,7 +272,7 @@ class Tracking:
 
     def define(self, table: Table, definition: TargetTable, cut: Cut) -> None:
         """Set the definition that the statement before ``cut`` gives a table. A table that is ahead
-        of the statement already has it, or what later statements made of it."""
+        of the statement already has this definition, or that of a later statement."""
         if self.has(table, cut):
             table.define_at_place(definition)
             return
@@ -278,7 +280,7 @@ class Tracking:
         table.definition, table.logged = definition, None
 
     def record_key(self, table: Table, key: tuple[int, ...], before: Cut) -> None:
-        """Record the key that the log names, as of ``before``."""
+        """Record the key that the log contains, as of ``before``."""
         definition = table.definition.with_source_key(key)
         self.definitions.record(table.path, definition, before.position, by_rows=True)
         table.definition = definition
@@ -298,7 +300,7 @@ class Tracking:
     def find_ahead(
         self, cut: Cut | None, lowest: int, since: SourcePlace | None, *, by_place: bool
     ) -> None:
-        """Find out what tables have beyond the cut, for a log that is not the cut's and begins at
+        """Determine what tables have beyond the cut, for a log that is not the cut's and begins at
         ``lowest``. See ``TablesAhead.find``."""
         self._beyond.find(self.all_tables(), self.app, cut, lowest, since, by_place=by_place)
 
@@ -308,7 +310,7 @@ class Tracking:
 
     def without_history(self) -> frozenset[str]:
         """Return the names of the mirrors that lack the rows from before their copy: changes of
-        those are passed over."""
+        such rows are ignored."""
         tables = list(self.tables.values())
         return frozenset(t.name for t in tables if t.without_history and not t.definition.appends)
 
@@ -318,8 +320,8 @@ class Tracking:
         return {t.name: progress for t in tables if (progress := self.progress_of(t)) is not None}
 
     def is_ahead(self, position: int, executed: GtidSet, place: SourcePlace | None) -> bool:
-        """Return whether a table has more than what ends at the packed ``position``; for another
-        log, more than ``executed``, or more than what is before ``place``."""
+        """Return whether a table has more than everything up to the packed ``position``; for
+        another log, more than ``executed``, or more than everything before ``place``."""
         beyond = any(table.position > position for table in list(self.tables.values()))
         return beyond or self._beyond.exceeds(executed, place)
 
@@ -337,7 +339,7 @@ class Tracking:
 
     def create(self, definition: SourceTable, stamp: Stamp, made_by: str = MADE_BY_ROWS) -> Table:
         """Create the table, with the position in the same commit, or return the one that was
-        created before a crash. ``made_by``: its CREATE TABLE, without which it isn't complete.
+        created before a crash. ``made_by``: its CREATE TABLE; without it the table isn't complete.
         Raise TargetError."""
         shaped = self._new.shaped(definition)
         self._set_aside(shaped.name)
@@ -375,7 +377,7 @@ class Tracking:
         return self._new.shaped(definition)
 
     def stamp(self, cut: Cut) -> Stamp:
-        """Return the stamp of a commit that takes a table up to ``cut``."""
+        """Return the stamp of a commit that brings a table up to ``cut``."""
         return Stamp(self.app, cut.position, user_metadata(cut, self.control.channel))
 
     def _opened(self, name: str, path: str) -> Table:
@@ -397,6 +399,6 @@ class Tracking:
         return KeyIndex(folder, table.folder, key, types, table.live_column)
 
     def key_folder(self, table: Table, columns: Sequence[str] = ()) -> str:
-        """Return the folder of the index of the table's key as it is now, or of ``columns``
-        (physical names)."""
+        """Return the folder of the index of the table's current key, or of ``columns`` (physical
+        names)."""
         return self.layout.keys(table.path, columns or table.key_columns)

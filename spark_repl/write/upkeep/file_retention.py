@@ -47,8 +47,8 @@ Versions = dict[str, set[int]]
 
 
 def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
-    """Extend the table's retention to ``hours`` if it is less. Never shorten it: a user may want a
-    longer one. Take the table's lock. Raise what a commit to the table raises."""
+    """Extend the table's retention to ``hours`` if it is shorter. Never shorten it, because a user
+    may want a longer one. Take the table's lock. Raise what a commit to the table raises."""
     if not shorter_properties(table.snapshot.configuration, hours):
         return
     with table.lock:
@@ -80,8 +80,8 @@ def _add(versions: Versions, cut: Cut) -> None:
 class PromisedVersions:
     """Versions that log clean-up and VACUUM keep, by the path of their Delta table. ``retained``:
     the versions of all cuts; ``pinned``: those of pinned cuts; ``begin``: the first version after
-    which a start reads every commit. Several channels may feed one table: with their ``controls``,
-    the versions that any of them promises."""
+    which a start reads every commit. If several channels feed a table, these are, with their
+    ``controls``, the versions that any of them promises."""
 
     def __init__(self, *controls: Control) -> None:
         self.retained, self.pinned, self._begin = Versions(), Versions(), Versions()
@@ -111,7 +111,7 @@ class PromisedVersions:
 
 def files_of(folder: str, versions: Iterable[int]) -> set[str]:
     """Return the files, relative to the table at ``folder``, that the ``versions`` name. Raise
-    TargetError for a version that can't be read any more."""
+    TargetError for a version that can no longer be read."""
     files = set[str | None]()
     for version in versions:
         live = live_files(folder, version)
@@ -129,9 +129,9 @@ _AGAIN_S = 600.0
 class RetentionExtension:
     """Extends the retention of all tables to ``hours``, before cuts are promised for that long.
 
-    While the retention of one table can't be extended, cuts are promised no longer than before. A
-    table that groups change is tried again each time; a table to which nothing is applied any more,
-    after ten minutes. ``extended``: whether all tables have the retention.
+    While the retention of one table can't be extended, cuts are promised no longer than before. For
+    a table that groups change, the extension is tried again each time; for a table to which nothing
+    is applied any more, after ten minutes. ``extended``: whether all tables have the retention.
     """
 
     def __init__(self, tracking: Tracking, hours: int) -> None:

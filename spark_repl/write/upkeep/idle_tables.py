@@ -37,9 +37,9 @@ class _Given:
 
 
 class IdleTables:
-    """A table is due once, when everything that its last commit made superfluous may be removed. It
-    is due again after the end of a pin, or a day after its upkeep failed. One thread uses this
-    object."""
+    """Finds tables without recent changes that are due for upkeep. A table is due once, when all
+    files that its last commit superseded may be removed. It is due again after the end of a pin, or
+    a day after its upkeep failed. One thread uses this object."""
 
     def __init__(self, tracking: Tracking, target: Target) -> None:
         self._tracking, self._target = tracking, target
@@ -50,7 +50,7 @@ class IdleTables:
         self._changed: dict[str, tuple[int, float]] = {}  # path -> version, and when it was made
 
     def next(self) -> Table | None:
-        """Return a table that is due, None if the check met none. Raise OSError, TargetError."""
+        """Return a table that is due, None if the check found none. Raise OSError, TargetError."""
         if time.monotonic() < self._next:
             return None
         standing = frozenset(pins(self._tracking.control))

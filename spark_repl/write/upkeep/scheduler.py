@@ -40,8 +40,8 @@ _NOTHING, _REFRESH_S = Retention(0, 0, 0), 60.0
 class UpkeepScheduler:
     """Schedules upkeep. It calls ``maintain`` with each table that groups have changed, and
     ``forget`` with the path of a table that was removed. It calls ``lacks`` with a table's name and
-    the error that a file of it is gone, or "" if all files exist. A failure is retried later: the
-    stream goes on, and stops by itself if its own commits fail."""
+    the error that one of its files is missing, or "" if all files exist. A failed step is retried
+    later. Groups continue meanwhile; the applier stops only if its own commits fail."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class UpkeepScheduler:
                 self._pool.submit(self._work)
 
     def close(self) -> None:
-        """Finish the step that is running, and begin no other."""
+        """Finish the step that is running, and start no other."""
         with self._lock:
             self._closed = True
         self._pool.shutdown(wait=True)
@@ -101,7 +101,7 @@ class UpkeepScheduler:
     def _refresh_shared(self) -> None:
         """Refresh tables that other channels feed, even if this channel does not change them. The
         next cut then shows a later version, and older commits may be removed. Raise what
-        ``refresh`` raises for the first table that can't go on."""
+        ``refresh`` raises for the first table that can't continue."""
         if time.monotonic() < self._refreshed_until:
             return
         self._refreshed_until = time.monotonic() + _REFRESH_S
@@ -120,8 +120,8 @@ class UpkeepScheduler:
                 break
 
     def _maintain_table(self, table: Table) -> None:
-        """Maintain the table, and report if a file of its newest version is gone. A commit of
-        another writer may have rewritten the file: then the next upkeep decides. Raise what
+        """Maintain the table, and report if a file of its newest version no longer exists. A commit
+        of another writer may have rewritten the file: then the next upkeep decides. Raise what
         ``maintain`` raises."""
         try:
             self._maintain(table)

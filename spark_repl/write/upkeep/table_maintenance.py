@@ -66,7 +66,7 @@ class TableMaintenance:
         self._read: tuple[float, PromisedVersions] | None = None  # time of the read, and result
 
     def forget(self, path: str) -> None:
-        """Forget the table at the path, which no longer exists."""
+        """Drop the state of the table at the path, which no longer exists."""
         self._cleaned.pop(path, None)
 
     def maintain(self, table: Table) -> None:
@@ -144,7 +144,7 @@ class TableMaintenance:
         # Moved rows keep their row ids, which this compaction can't write.
         if not self._enough or table.snapshot.has("delta.enableRowTracking"):
             return
-        with table.lock:  # not while the files are rewritten: groups go on meanwhile
+        with table.lock:  # not while the files are rewritten: groups continue meanwhile
             planned = self.commits.live(table)
         live = planned.adds
         keys, tasks, size = self.tracking.key_folder(table), [], 0
@@ -183,7 +183,8 @@ class TableMaintenance:
         self, table: Table, planned: LiveFiles, compacted_files: list[Compacted]
     ) -> list[dict[str, Any]]:
         """Return the commit's actions; none if other writers have changed the table since the plan,
-        so that its rows may have moved. Raise ConcurrentChangeError if a new file is gone."""
+        so that its rows may have moved. Raise ConcurrentChangeError if a new file no longer
+        exists."""
         live = self.commits.live(table)
         if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
             return []
