@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup emulators charts demo demo-s3 test slow compat compat-short package soak mutants scenarios bench clean distclean
+.PHONY: help check setup emulators charts demo demo-s3 test slow compat compat-short compat-fresh yarn package soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -23,6 +23,8 @@ help:
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
 	@echo "make slow   the tests that make test leaves out for their length (ten minutes)"
 	@echo "make compat  the acceptance tests on Spark 4.0, 4.1, 4.2 and 4.3 (make compat-short: as CI does)"
+	@echo "make compat-fresh  the wheel beside each of these pysparks in a new environment, and the README's examples"
+	@echo "make yarn   the jobs on YARN: Hadoop's MiniYARNCluster on this machine (five minutes)"
 	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
 	@echo "make emulators  Azure's and Google's stores for tests"
 	@echo "make charts  helm and the schemas of Kubernetes for tests (needs Go; five minutes)"
@@ -110,6 +112,14 @@ compat: setup
 
 compat-short: setup
 	$(TEST_JAVA) $(BIN)/python -m tests.compat --short
+
+# Each environment is removed after its run.
+compat-fresh: setup
+	$(TEST_JAVA) $(BIN)/python -m tests.compat.fresh
+
+# MiniYARNCluster, which Ivy fetches: 80 MB.
+yarn: setup
+	$(TEST_JAVA) $(BIN)/python -m pytest tests/live/test_yarn.py -m soak -o timeout=0
 
 package: setup
 	rm -rf dist

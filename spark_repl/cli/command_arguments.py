@@ -79,7 +79,7 @@ def add_quarantine_arguments(commands: Commands) -> None:
 
 
 PLACE_NAMES = (
-    "laptop", "standalone", "kubernetes", "emr", "glue", "databricks", "fabric", "dataproc"
+    "laptop", "standalone", "kubernetes", "yarn", "emr", "glue", "databricks", "fabric", "dataproc"
 )  # fmt: skip
 _INIT_FILE = "replica.toml"
 _INIT_FLAGS = (

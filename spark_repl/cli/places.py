@@ -50,6 +50,7 @@ PLACES = {
         {"relay.path": f"{_VOLUME}/relay", "target.state_path": f"{_VOLUME}/state"},
         clustered=False, mounted="/etc/spark_repl",
     ),
+    "yarn": Place("YARN", ("submit.sh", "job.py"), _ON_YARN),
     "emr": Place("Amazon EMR", ("submit.sh", "job.py"), _ON_YARN),
     "glue": Place("AWS Glue", ("submit.sh", "job.json", "job.py"), _ON_YARN),
     "databricks": Place(

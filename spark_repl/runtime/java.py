@@ -112,7 +112,7 @@ def jar_folder() -> Path:
 def delta_jars() -> list[str]:
     """Return Delta's jars, without jars that Spark already has. Ivy fetches jars that are not in
     the cache."""
-    return _not_shipped(_jars(jar_folder(), [delta_package()]))
+    return fetched_jars(jar_folder(), [delta_package()])
 
 
 def s3_jars() -> list[str]:
@@ -127,18 +127,20 @@ def s3_jars() -> list[str]:
     parts = ("s3", "s3-transfer-manager", "sts", "url-connection-client")
     packages = [package, *(f"software.amazon.awssdk:{name}:{aws_sdk(hadoop)}" for name in parts)]
     folder = cache_folder() / "jars" / package.replace(":", "_")
-    return _not_shipped(_jars(folder, packages, without="software.amazon.awssdk:bundle"))
+    return fetched_jars(folder, packages, without="software.amazon.awssdk:bundle")
 
 
-def _jars(folder: Path, packages: list[str], *, without: str = "") -> list[str]:
+def fetched_jars(folder: Path, packages: list[str], *, without: str = "") -> list[str]:
+    """Return the jars of packages and of what they depend on, without jars that Spark has.
+
+    If the folder is not complete, Ivy fetches the jars into it. ``without``: packages to leave out,
+    as ``spark.jars.excludes``.
+    """
     if not (folder / "complete").exists():
         _fetch(folder, packages, without)
-    return sorted(str(jar) for jar in folder.glob("*.jar"))
-
-
-def _not_shipped(jars: list[str]) -> list[str]:
     shipped = {_artifact(jar.name) for jar in (_pyspark() / "jars").iterdir()}
-    return [jar for jar in jars if _artifact(Path(jar).name.split("_", 1)[1]) not in shipped]
+    jars = sorted(folder.glob("*.jar"))
+    return [str(jar) for jar in jars if _artifact(jar.name.split("_", 1)[1]) not in shipped]
 
 
 def _pyspark() -> Path:

@@ -50,10 +50,13 @@ _SETTINGS = {
         filter(None, (os.environ.get("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1"))
     ),
     "spark.executorEnv.MIMALLOC_ALLOW_LARGE_OS_PAGES": "1",
-    # Hadoop's local file system forks shell commands without libhadoop; the raw one doesn't.
+    "spark.sql.streaming.checkpointFileManagerClass": checkpoint_manager(),
+}
+
+# Hadoop's local file system forks shell commands without libhadoop; the raw one doesn't.
+_RAW_FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpointFileManagerClass": checkpoint_manager(),
 }
 
 # Settings that only a context can have -> (value, consequence of another value).
@@ -124,8 +127,11 @@ def build_session(
     context = SparkContext._active_spark_context
     if context is not None and not (_first and _first.sparkContext is context):
         return _beside(context, merged)
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # started by spark-submit
+        merged = {**_raw_files(_submitted_master()), **merged}
+    else:
         master = master or "local[*]"
+        merged = {**_raw_files(master), **merged}
         jars = (delta_jars() if delta else []) + (s3_jars() if remote else [])
         merged = {"spark.master": master, **_own_jvm(master, java_options, jars), **merged}
         _launch({"spark.app.name": name, **merged})
@@ -224,6 +230,18 @@ def _beside(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:
         with suppress(AnalysisException):  # only a context can have the setting
             _own.conf.set(key, value)
     return _own
+
+
+def _submitted_master() -> str:
+    """Return the master that spark-submit was given."""
+    SparkContext._ensure_initialized()
+    return SparkConf().get("spark.master", "") or ""
+
+
+def _raw_files(master: str) -> Mapping[str, str]:
+    """Return the settings of local files for a master. Spark's client of YARN asks a file system
+    for its scheme, and the raw one has none."""
+    return {} if master == "yarn" else _RAW_FILES
 
 
 def _end_quietly(context: SparkContext) -> None:

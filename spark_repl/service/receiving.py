@@ -18,10 +18,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.resource_tracker import ensure_running
 from typing import TYPE_CHECKING, Any
 
 from ..control.records.channels import control_of
@@ -112,6 +114,7 @@ _PRELOADED = [f"{__package__}.receiver_parent"]
 _PROGRAM = __name__.partition(".")[0]
 _ASKING = threading.Lock()
 """guards processes: only the first question about an end gets its code, and a start asks for all"""
+_INTERRUPT = {signal.SIGINT}
 _LINE = 15
 """bytes that the system keeps of a process's name"""
 
@@ -121,10 +124,25 @@ def start(command: Sequence[str], options: Sequence[str]) -> ForkedCommand:
     process = _FORKING.Process(
         target=_run, args=([*command, *options], channel_here()), name=command[0], daemon=True
     )
-    with _ASKING:
+    with _ASKING, _interrupts_blocked():
         _FORKING.set_forkserver_preload(_PRELOADED)
         process.start()
     return ForkedCommand(process)
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, so that a process which starts meanwhile does not hear Ctrl-C.
+
+    The fork server ignores SIGINT only after its imports. An interrupted one ends, and the error of
+    the start would be the channel's.
+    """
+    ensure_running()  # the resource tracker, whose start would unblock SIGINT again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class ForkedCommand:
@@ -159,6 +177,9 @@ def _run(command: list[str], channel: str) -> None:
     environment of ``command_process.start``."""
     thread(_end_with_parent, "end with parent", daemon=True).start()
     os.setpgid(0, 0)
+    while signal.sigtimedwait(_INTERRUPT, 0):  # of Ctrl-C before it had its process group
+        pass
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)

@@ -91,19 +91,22 @@ def _frame(spark: SparkSession, folder: str, version: int | None = None) -> Data
     return spark.createDataFrame(table.cast(pa.schema(fields)))
 
 
-def read_cut(spark: SparkSession, target: Path, published: Cut) -> dict[str, Any]:
-    """Columns and sorted rows by table at a cut, read as ``read`` does."""
+def frames_of(spark: SparkSession, target: Path, published: Cut) -> dict[str, DataFrame]:
+    """The tables at a cut, read as ``read`` does."""
     if reads_delta():
         reader = cut(spark, str(target), at=published.gtid_executed)
-        frames = {name: reader.table(name) for name in reader.tables}
-    else:
-        frames = {
-            name: _frame(spark, str(target / at.path), at.version)
-            for name, at in published.tables.items()
-        }
+        return {name: reader.table(name) for name in reader.tables}
+    return {
+        name: _frame(spark, str(target / at.path), at.version)
+        for name, at in published.tables.items()
+    }
+
+
+def read_cut(spark: SparkSession, target: Path, published: Cut) -> dict[str, Any]:
+    """Columns and sorted rows by table at a cut, read as ``read`` does."""
     return {
         name: (frame.columns, sorted(map(tuple, frame.collect()), key=repr))
-        for name, frame in frames.items()
+        for name, frame in frames_of(spark, target, published).items()
     }
 
 

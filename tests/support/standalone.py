@@ -18,14 +18,14 @@ import pyspark
 from .wait_until import wait_until
 
 _DEPLOY = "org.apache.spark.deploy"
-_NAMESPACE = ("unshare", "--mount") if os.getuid() == 0 else ("unshare", "-Ur", "--mount")
+NAMESPACE = ("unshare", "--mount") if os.getuid() == 0 else ("unshare", "-Ur", "--mount")
 _UP_S = 60.0
 
 
 def missing() -> str:
     """Why there are no mount namespaces here, "" where there are."""
     try:
-        command = [*_NAMESPACE, "mount", "-t", "tmpfs", "none", "/mnt"]
+        command = [*NAMESPACE, "mount", "-t", "tmpfs", "none", "/mnt"]
         tried = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return "no unshare"
@@ -48,7 +48,7 @@ def standalone(folder: Path, hidden: Path, environment: Mapping[str, str]) -> It
             place.mkdir()
             options = ["--cores", "1", "--memory", "1g", "--host", "127.0.0.1"]
             options += ["--webui-port", "0", "--work-dir", str(place / "work"), url]
-            hides = [*_NAMESPACE, "sh", "-c", 'mount -t tmpfs -o ro none "$0" && exec "$@"']
+            hides = [*NAMESPACE, "sh", "-c", 'mount -t tmpfs -o ro none "$0" && exec "$@"']
             command = [*hides, str(hidden), *_java("worker.Worker", *options)]
             own = {"SPARK_LOCAL_DIRS": str(place / "local"), "TMPDIR": str(place)}
             _start(running, folder / f"worker-{number}.log", command, {**whole, **own})

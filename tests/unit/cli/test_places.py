@@ -64,13 +64,16 @@ def test_the_files_of_a_place_are_valid_and_complete(place: str, tmp_path: Path)
 
 
 STUB = '#!/bin/sh\nfor word in "$0" "$@"; do printf \'%s\\n\' "${word##*/stubs/}"; done\n'
-SET = ("CLUSTER", "ARTIFACTS", "ROLE", "WHEEL", "REGION", "MASTER", "PYSPARK_PYTHON")
+SET = (
+    "CLUSTER", "ARTIFACTS", "ROLE", "WHEEL", "REGION", "MASTER", "PYSPARK_PYTHON", "HADOOP_CONF_DIR"
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("place", "last"),
     [
         ("standalone", ["job.py", "my.toml"]),
+        ("yarn", ["job.py", "my.toml"]),
         ("emr", ["--steps", "ARTIFACTS/job.py,my.toml]"]),
         ("glue", ["--job-name", "spark-repl-shop-eu"]),
         ("dataproc", ["--", "my.toml"]),

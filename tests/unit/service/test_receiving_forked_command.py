@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.live.killing import children
 from tests.support.wait_until import wait_until
 
 SCRIPT = """
-import subprocess, sys
+import signal, subprocess, sys
 from spark_repl.runtime.threads import under_channel
 from spark_repl.service.receiving import start
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: None)
     begun = []
     for channel, file in zip(("eu", "us", "none"), sys.argv[1:], strict=True):
         with under_channel(channel):
@@ -52,6 +54,7 @@ def starter(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, str(script), *map(str, files)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        process_group=0,
     )  # fmt: skip
     yield process
     process.kill()
@@ -96,3 +99,21 @@ def test_forked_receivers_end_with_their_own_codes(starter: subprocess.Popen[str
     wait_until(lambda: not is_there(eu), _MOST_S)
     said += starter.stderr.read()
     assert "none.toml" in said
+
+
+def test_ctrl_c_while_the_fork_server_starts_ends_no_receiver(
+    starter: subprocess.Popen[str],
+) -> None:
+    assert starter.stdout and starter.stderr
+
+    def fork_servers() -> list[int]:
+        return [pid for pid, line in children(starter.pid).items() if "forkserver import" in line]
+
+    wait_until(fork_servers, _MOST_S)
+    os.killpg(starter.pid, signal.SIGINT)
+    pids = starter.stdout.readline().split()
+    assert len(pids) == 3, starter.stderr.read()
+    eu = int(pids[0])
+    assert is_there(eu)
+    os.kill(eu, signal.SIGINT)  # its own
+    wait_until(lambda: not is_there(eu), _MOST_S)

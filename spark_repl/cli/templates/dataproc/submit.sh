@@ -13,6 +13,6 @@ spark.yarn.appMasterEnv.PYSPARK_PYTHON=$python;\
 spark.executorEnv.PYSPARK_PYTHON=$python;\
 spark.yarn.appMasterEnv.SPARK_REPL_CACHE=/tmp/spark_repl;\
 spark.executorEnv.SPARK_REPL_CACHE=/tmp/spark_repl;\
-spark.yarn.maxAppAttempts=1;spark.speculation=false;\
+spark.yarn.maxAppAttempts=1;spark.executor.failuresValidityInterval=1h;spark.speculation=false;\
 spark.python.daemon.module=spark_repl.service.worker_daemon" \
   -- @config@

@@ -14,7 +14,9 @@ aws emr add-steps --cluster-id "$CLUSTER" --steps "Type=Spark,Name=@name@,Action
 --conf,spark.executorEnv.PYSPARK_PYTHON=$python,\
 --conf,spark.yarn.appMasterEnv.SPARK_REPL_CACHE=/tmp/spark_repl,\
 --conf,spark.executorEnv.SPARK_REPL_CACHE=/tmp/spark_repl,\
---conf,spark.yarn.maxAppAttempts=1,\
+--conf,spark.yarn.maxAppAttempts=4,\
+--conf,spark.yarn.am.attemptFailuresValidityInterval=1h,\
+--conf,spark.executor.failuresValidityInterval=1h,\
 --conf,spark.speculation=false,\
 --conf,spark.python.daemon.module=spark_repl.service.worker_daemon,\
 $ARTIFACTS/job.py,@config@]"
