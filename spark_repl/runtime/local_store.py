@@ -5,6 +5,7 @@ Nothing is synced here; ``delta/log/durable`` does that, before something is rem
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import hashlib
@@ -47,7 +48,11 @@ class LocalStore:
         return open(path, "wb")
 
     def put(self, path: str, content: bytes) -> None:
+        folder, name = os.path.split(path)
         with _beside(path, content) as written:
+            # Hadoop's checksum of the replaced file: Spark would read the new one several times.
+            with suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, f".{name}.crc"))
             os.replace(written, path)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
@@ -62,10 +67,7 @@ class LocalStore:
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
-                # A disk without hard links: it has no call that gives a name only if it is free.
-                if os.path.exists(path):
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
-                os.rename(written, path)
+                _rename_if_absent(written, path)
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag]:
         content = self.read(path)
@@ -120,6 +122,26 @@ class LocalStore:
 
     def remove_folder(self, folder: str) -> None:
         shutil.rmtree(folder)
+
+
+def _rename_if_absent(source: str, path: str) -> None:
+    """Give a file a free name, on a disk without hard links. Raise FileExistsError if the name
+    exists, and OSError (ENOTSUP) if the disk has no such call either: two writers could both
+    succeed."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    names = os.fsencode(source), os.fsencode(path)
+    if rename is not None and not rename(
+        _AT_WORKING_FOLDER, names[0], _AT_WORKING_FOLDER, names[1], _NO_REPLACE
+    ):
+        return
+    code = errno.ENOSYS if rename is None else ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL):
+        problem = "this disk has neither hard links nor a rename that keeps an existing file"
+        raise OSError(errno.ENOTSUP, problem, path)
+    raise OSError(code, os.strerror(code), path)
+
+
+_AT_WORKING_FOLDER, _NO_REPLACE = -100, 1  # AT_FDCWD and RENAME_NOREPLACE of Linux
 
 
 def _tag(content: bytes) -> Tag:

@@ -100,7 +100,12 @@ class ObjectStore:
     def put(self, path: str, content: bytes) -> None:
         number = _put_requests(len(content), _PUT_PART_BYTES)
         client, key = client_of(path, "parts" if number > 1 else "")
-        _send("put", path, lambda: obstore.put(client, key, content), number=number)
+        try:
+            _send("put", path, lambda: obstore.put(client, key, content), number=number)
+        except FileNotFoundError as error:
+            if number == 1:
+                raise
+            raise _unknown_outcome(error, path) from error
 
     def put_if_absent(self, path: str, content: bytes) -> None:
         client, key = client_of(path)
@@ -266,8 +271,8 @@ class ObjectOutput:
         try:
             with translated_errors(self._path):
                 self._parts.close()
-        except FileNotFoundError as error:  # a repeated request has found its upload completed
-            raise OSError(errno.EIO, f"unknown outcome: {error}", self._path) from error
+        except FileNotFoundError as error:
+            raise _unknown_outcome(error, self._path) from error
 
     def __enter__(self) -> ObjectOutput:
         return self
@@ -323,6 +328,12 @@ def _list_folder(client: Client, key: str, path: str) -> ListResult[Sequence[Obj
     names = len(listing["objects"]) + len(listing["common_prefixes"])
     count_requests("list", max(0, -(-names // _LISTED) - 1))
     return listing
+
+
+def _unknown_outcome(error: FileNotFoundError, path: str) -> OSError:
+    """Return the error for an upload in parts that a repeated request did not find any more: the
+    request before may have completed it."""
+    return OSError(errno.EIO, f"unknown outcome: {error}", path)
 
 
 def _delete(client: Client, keys: Sequence[str], path: str) -> None:

@@ -1,7 +1,7 @@
 """Processor time of a commit of nine actions, on tables of so many files.
 
 ``python -m tests.bench.commits [FILES ...]`` prints a line of JSON for each number of files: the
-milliseconds of a commit that replaces four files by four and marks one, with what the applier keeps
+milliseconds of a commit that replaces four files by four, with a position; with what the applier keeps
 of the table carried on, once it is warm, and the seconds and MiB of opening the table.
 """
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_repl.delta.log import checkpoint_writer, log_state
+from spark_repl.delta.log.file_rows import to_actions
 from spark_repl.delta.log.log_replay import checkpoint_path
 
 Action = dict[str, Any]
@@ -25,16 +26,21 @@ def _written(folder: str, version: int | None) -> tuple[int, Path]:
 
 
 def write_v2(
-    folder: str, version: int | None = None, kind: str = "json"
+    folder: str, version: int | None = None, kind: str = "json", *, embedded: bool = False
 ) -> tuple[Path, list[Path]]:
     """Write a V2 checkpoint with a sidecar for each file of the table, and the hint that names it.
-    Return where the manifest and the sidecars lie. ``kind``: "json" or "parquet"."""
+    Return where the manifest and the sidecars lie. ``kind``: "json" or "parquet". ``embedded``: the
+    manifest has the actions itself, without sidecars."""
     version, written = _written(folder, version)
     table = pq.read_table(written)
     written.unlink()
     rows = table.to_pylist(maps_as_pydicts="strict")
     state = [row for row in map(_plain, rows) if not row.keys() & {"add", "remove"}]
     of_files = [number for number, row in enumerate(rows) if row["add"] or row["remove"]]
+    if embedded:
+        for name in ("add", "remove"):  # with the NULLs of partition values
+            state += [{name: file} for file in _file_actions(table, name)]
+        of_files = []
     sidecars, listed = [], list[Action]()
     for number in of_files:
         path = written.parent / "_sidecars" / f"{uuid.uuid4()}.parquet"
@@ -49,17 +55,23 @@ def write_v2(
     if kind == "json":
         manifest.write_text("".join(json.dumps(action) + "\n" for action in actions))
     else:
-        _write_parquet(manifest, table, listed)
+        _write_parquet(
+            manifest, table if embedded else table.drop_columns(["add", "remove"]), listed
+        )
     top = {"path": manifest.name, "sizeInBytes": manifest.stat().st_size}
     hint = {"version": version, "size": len(actions), "v2Checkpoint": top}
     (written.parent / "_last_checkpoint").write_text(json.dumps(hint))
     return manifest, sidecars
 
 
+def _file_actions(table: pa.Table, kind: str) -> list[Action]:
+    rows = table[kind].combine_chunks().drop_null()
+    return to_actions(pa.Table.from_arrays(rows.flatten(), schema=pa.schema(list(rows.type))))
+
+
 def _write_parquet(path: Path, table: pa.Table, listed: list[Action]) -> None:
-    kept = table.drop_columns(["add", "remove"])
-    sidecars = pa.Table.from_pylist(listed)
-    pq.write_table(pa.concat_tables([kept, sidecars], promote_options="default"), path)
+    sidecars = [pa.Table.from_pylist(listed)] if listed else []
+    pq.write_table(pa.concat_tables([table, *sidecars], promote_options="default"), path)
 
 
 def write_parts(folder: str, version: int | None = None, parts: int = 2) -> list[Path]:

@@ -1,8 +1,8 @@
 """Checkpoints of a table's log: which exist, and what they contain.
 
 Delta protocol, section "Checkpoints". A checkpoint is one Parquet file, several ("multi-part"), or
-a manifest in Parquet or JSON that names files of adds and removes below ``_sidecars`` ("V2"). Adds
-and removes stay Arrow tables: a table may have a million files.
+a manifest in Parquet or JSON ("V2"), which has the adds and removes itself or names files of them
+below ``_sidecars``. Adds and removes stay Arrow tables: a table may have a million files.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..store.storage import (
     read,
     stat,
 )
+from .file_rows import ADD, REMOVE, to_rows
 
 Action = dict[str, Any]
 
@@ -69,6 +70,10 @@ class Checkpoint:
     def files(self, kind: str) -> Iterator[pa.Table]:
         """Yield tables of the fields of ``kind``, "add" or "remove": a row for each action. Raise
         OSError, and TargetError for a damaged file or a missing sidecar."""
+        for path in self.paths:
+            # A manifest in JSON may have the actions itself.
+            if path.endswith(".json") and (own := [a[kind] for a in _lines(path) if kind in a]):
+                yield to_rows(own, ADD if kind == "add" else REMOVE)
         for path in (*self._parquet_paths(), *self.sidecars()):
             for table in self._groups(path, kind):
                 rows = table.column(kind).combine_chunks().drop_null()

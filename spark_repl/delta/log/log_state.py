@@ -111,9 +111,18 @@ class LogState:
                 is_own = str(info.get("engineInfo", "")).startswith(f"{ENGINE_NAME}/")
                 changed["txn_id"] = info.get("txnId") if is_own else None
         # Other writers may add a live file again, as ANALYZE and a backfill of row ids do.
-        totals = self.totals if changed["txn_id"] else None
+        totals = self.totals if changed["txn_id"] and not _only_describes(actions) else None
         changed["totals"] = totals.after(actions) if totals else None
         return replace(self, txns=txns, domains=domains, **changed)
+
+
+def _only_describes(actions: Iterable[Action]) -> bool:
+    """Return whether a commit of ours only gives live files other statistics: it adds them again,
+    without a ``remove``, and would count them twice."""
+    adds = [action["add"] for action in actions if "add" in action]
+    if not adds or any("remove" in action for action in actions):
+        return False
+    return not adds[0].get("dataChange", True)
 
 
 def _keep(domains: dict[str, Action], action: Action) -> None:

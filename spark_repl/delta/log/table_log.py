@@ -9,6 +9,7 @@ The caller reads the new commit, and plans again. No conflict is resolved here.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import uuid
@@ -17,6 +18,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...errors import ConcurrentChangeError, FencedError, TargetError
+from ...runtime.target_uri import is_remote
+from ...runtime.wall_clock import running_s
 from ..store.storage import is_file, make_folder
 from . import log_state, version_checksum
 from .add_actions import AddActions, live_files
@@ -31,6 +34,11 @@ from .version_checksum import read_totals
 if TYPE_CHECKING:
     from .log_replay import Action
     from .stamp import Stamp
+
+
+_AWAKE_S = 60.0
+"""seconds since the last look at a log on an object store, after which the process may have slept;
+no engine removes commits that are so young"""
 
 
 def fenced(table: str, folder: str | None = None) -> FencedError:
@@ -52,10 +60,12 @@ class TableLog:
         # By folder; each entry is used once.
         self._landed: dict[str, LogState] = {}
         self._totals: dict[str, tuple[int, LiveTotals]] = {}
+        self._looked_s: dict[str, float] = {}
 
     def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
         """Return a version of the table at ``folder`` (None: the newest). Return None if there is
         no table. Raise OSError, and TargetError if the log does not reach back."""
+        self._looked_s[folder] = running_s()
         state = log_state.load(folder, version)
         return None if state is None else Snapshot.of(folder, state)
 
@@ -63,8 +73,7 @@ class TableLog:
         """Return the newest version's number, -1 if there is no table."""
         return log_state.newest_version(folder)
 
-    @staticmethod
-    def is_newest(snapshot: Snapshot) -> bool:
+    def is_newest(self, snapshot: Snapshot) -> bool:
         """Return whether the snapshot's version is the newest one.
 
         This checks two files, because listing a log takes longer with each commit. The log is
@@ -73,6 +82,7 @@ class TableLog:
         commit was overwritten.
         """
         folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
+        self._looked_s[folder] = running_s()
         if own_id:
             exists = check_own(folder, version, own_id)
         else:
@@ -154,12 +164,32 @@ class TableLog:
             totals = cached[1] if cached and is_of_plan else read_totals(folder, planned.version)
             state = replace(state, totals=totals)
         try:
-            return self._publish(folder, state, actions, operation)
+            version = self._publish(folder, state, actions, operation)
         except ConcurrentChangeError as error:
             newer = read_commit(folder, planned.version + 1) or []
             if any(action.get("txn", {}).get("appId") == app for action in newer):
                 raise fenced("", folder) from error
             raise
+        self._check_in_log(planned)
+        return version
+
+    def _check_in_log(self, planned: Snapshot) -> None:
+        """Raise ConcurrentChangeError if the commit after ``planned`` is no part of the table.
+
+        The process may have slept since it looked at the log. If another engine has committed and
+        cleaned up meanwhile, the next version is free again: a commit there seems to land, and
+        nobody reads it. On an object store the look costs a request, so it is only taken after some
+        seconds. Raise OSError.
+        """
+        folder, looked_s = planned.folder, self._looked_s.get(planned.folder, -math.inf)
+        if is_remote(folder) and running_s() - looked_s < _AWAKE_S:
+            return
+        if is_file(commit_path(folder, planned.version)):
+            return
+        if log_state.newest_version(folder) != planned.version + 1:
+            self._landed.pop(folder, None)
+            problem = "another writer has committed and removed earlier versions meanwhile"
+            raise ConcurrentChangeError(problem, file=folder)
 
     def _publish(
         self, folder: str, state: LogState, actions: list[Action], operation: Operation

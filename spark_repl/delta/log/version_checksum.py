@@ -19,7 +19,7 @@ from typing import Any
 
 from ...errors import TargetError
 from ...runtime.target_uri import is_remote
-from ..store.storage import put, read
+from ..store.storage import put, put_if_absent, read
 from .log_replay import checksum_path
 from .log_state import LiveTotals, LogState
 
@@ -69,7 +69,11 @@ def write(folder: str, state: LogState, txn_id: str | None) -> None:
     if len(state.domains) <= _FEW:
         content["domainMetadata"] = list(state.domains.values())
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    # A disk may have the checksum of a commit that a power failure took. On a store another engine
+    # may have written this one with its checkpoint, which the protocol forbids to replace.
+    write_file = put_if_absent if is_remote(folder) else put
     try:
-        put(checksum_path(folder, state.version), text.encode())
+        with suppress(FileExistsError):
+            write_file(checksum_path(folder, state.version), text.encode())
     except (OSError, TargetError) as error:
         logger.info("%s: version %d has no checksum: %s", folder, state.version, error)

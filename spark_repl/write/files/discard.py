@@ -2,9 +2,9 @@
 
 Invariant: a file is removed only if no version of the table names it, now or later. An attempt to
 commit can land on one version only, the next after the version that it was planned on
-(``table_log.ALONE``). While that version is not in the log, the attempt may still land, even after
-an error. The call may have timed out, the JVM may be gone, or a store may still work on the
-request. The files then stay for VACUUM.
+(``shared_commits.ALONE``). While that version is not in the log, the attempt may still land, even
+after an error. The call may have timed out, the process may be gone, or a store may still work on
+the request. The files then stay for VACUUM.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ logger = logging.getLogger(__name__)
 
 _SNAPSHOT = "spark-repl snapshot --config F --table"
 _SHARING_MAX = 100
+"""attempts of a commit, each after commits of other channels that came first"""
 _AT_ONCE = 16
 """tables that are looked at at once on an object store"""
-"""attempts of a commit, each after commits of other channels that came first"""
 
 
 def gone_table(name: str, folder: str) -> TargetError:

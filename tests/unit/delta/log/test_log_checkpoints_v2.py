@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.delta.log import log_checkpoints, log_state
+from spark_repl.delta.log import checkpoint_writer, log_checkpoints, log_state
 from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.log_replay import checkpoint_path, commit_path
 from spark_repl.errors import TargetError
 from tests.support.v2_checkpoint import write_parts, write_v2
-from tests.unit.delta.log.test_log_state import Table, add
+from tests.unit.delta.log.test_log_state import Table, add, remove
 
 LOST: dict[str, Callable[[Path], object]] = {
     "missing": Path.unlink,
@@ -31,13 +31,20 @@ def table(tmp_path: Path) -> Table:
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet"])
-def test_a_checkpoint_with_its_sidecars_is_read(table: Table, kind: str) -> None:
-    before, files = table.snapshot(), live_files(table.folder, 4)
-    write_v2(table.folder, kind=kind)
-    for version in range(4):
+@pytest.mark.parametrize("embedded", [False, True])
+def test_a_checkpoint_is_read_with_sidecars_and_without(
+    table: Table, kind: str, embedded: bool
+) -> None:
+    """Delta protocol, section "V2 Spec": a manifest names sidecars, or has the files itself."""
+    table.commit(remove("f0"))
+    before, files = table.snapshot(), live_files(table.folder, 5)
+    removed = checkpoint_writer.reconciled(table.folder, before.state, 0)[1].to_pylist()
+    write_v2(table.folder, kind=kind, embedded=embedded)
+    for version in range(6):
         Path(commit_path(table.folder, version)).unlink()
     assert table.snapshot() == before
-    assert live_files(table.folder, 4) == files
+    assert live_files(table.folder, 5) == files
+    assert checkpoint_writer.reconciled(table.folder, before.state, 0)[1].to_pylist() == removed
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet"])

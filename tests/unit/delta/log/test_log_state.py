@@ -15,7 +15,7 @@ import pytest
 from spark_repl.delta.log import checkpoint_writer, log_checkpoints, version_checksum
 from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.commit_file import Operation, complete, publish
-from spark_repl.delta.log.log_replay import checksum_path
+from spark_repl.delta.log.log_replay import checksum_path, commit_path
 from spark_repl.delta.log.log_state import LiveTotals, LogState, advance, load
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
@@ -304,3 +304,44 @@ def test_a_checksum_that_cannot_be_read_is_none(table: Table) -> None:
     table.log = TableLog()
     table.commit()
     assert table.snapshot().version == version + 1
+
+
+def test_checksums_count_a_file_once_that_gets_other_statistics(table):
+    table.commit(add("a"), add("b"))
+    table.commit(add("a", dataChange=False, stats="{}"))
+    table.commit(add("c"))
+    checksum = json.loads(Path(checksum_path(table.folder, 3)).read_text())
+    assert checksum["numFiles"] == 3
+
+
+def test_a_commit_on_a_version_that_was_removed_meanwhile_does_not_land(table):
+    """The process slept: another engine has committed, checkpointed and cleaned up."""
+    planned = table.snapshot()
+    for name in ("a", "b", "c"):
+        table.others(add(name))
+    checkpoint_writer.write(table.folder, table.snapshot().state)
+    for version in range(3):
+        Path(commit_path(table.folder, version)).unlink()
+    with pytest.raises(ConcurrentChangeError, match="removed earlier versions"):
+        table.log.commit(planned, [add("ours")], Stamp("us", 2, "{}"))
+    found = table.log.snapshot(table.folder)
+    assert found is not None and table.log.last_txn(found, "us") == 0
+    assert sorted(live_files(table.folder, found.version)) == ["a", "b", "c"]
+
+
+def test_a_commit_on_a_version_of_which_only_the_checkpoint_is_left_lands(table):
+    table.others(add("a"))
+    checkpoint_writer.write(table.folder, table.snapshot().state)
+    planned = table.snapshot()
+    for version in range(2):
+        Path(commit_path(table.folder, version)).unlink()
+    assert table.log.commit(planned, [add("ours")], Stamp("us", 2, "{}")) == 2
+
+
+def test_hadoops_checksum_of_a_replaced_hint_is_removed(table):
+    hint = Path(table.folder, "_delta_log", "_last_checkpoint")
+    stale = hint.with_name("._last_checkpoint.crc")
+    stale.write_bytes(b"crc")
+    table.commit(add("a"))
+    checkpoint_writer.write(table.folder, table.snapshot().state)
+    assert hint.exists() and not stale.exists()

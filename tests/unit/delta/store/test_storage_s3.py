@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,10 +28,12 @@ from spark_repl.delta.files.delta_columns import (
     write_file,
 )
 from spark_repl.delta.files.new_file import date_ahead
-from spark_repl.delta.log import checkpoint_schedule, log_checkpoints
+from spark_repl.delta.log import checkpoint_schedule, log_checkpoints, version_checksum
 from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.durable import Durable
 from spark_repl.delta.log.log_cleanup import remove_commits
+from spark_repl.delta.log.log_replay import checksum_path
+from spark_repl.delta.log.log_state import LiveTotals
 from spark_repl.delta.store import storage
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.runtime.retry import temporary
@@ -46,6 +49,7 @@ from tests.support.s3_server import (
     requested,
 )
 from tests.support.store_checks import check_fences, check_history
+from tests.support.store_proxy import DROPPED_ANSWER, Fault, store_proxy
 from tests.support.v2_checkpoint import write_v2
 from tests.unit.delta.log.test_log_state import Table as LocalTable
 from tests.unit.delta.log.test_log_state import add
@@ -318,3 +322,31 @@ def test_an_object_is_created_once(target):
     assert [name for name in after if name.endswith(".json")] == [
         f"{version:020d}.json" for version in (2, 3)
     ]
+
+
+def test_an_upload_whose_end_got_no_answer_has_an_unknown_outcome(
+    target, s3_environment, monkeypatch
+):
+    """The store has completed it, forgets it, and answers the repeated request with 404."""
+    ends = iter([DROPPED_ANSWER])
+
+    def rule(method: str, path: str) -> Fault | None:
+        is_end = method == "POST" and "uploadId" in path
+        return next(ends, Fault(status=404)) if is_end else None
+
+    with store_proxy(s3_environment["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        proxy.fault = rule
+        with pytest.raises(OSError, match="unknown outcome") as caught:
+            storage.put(f"{target}/large", bytes(11 << 20))
+    assert temporary(caught.value) and not isinstance(caught.value, FileNotFoundError)
+
+
+def test_checksum_of_another_engine_stays(target):
+    """Delta protocol: a version checksum must not be overwritten."""
+    table = LocalTable(target)
+    path = checksum_path(target, 0)
+    storage.put(path, b"theirs")
+    state = replace(table.snapshot().state, totals=LiveTotals())
+    version_checksum.write(target, state, "id")
+    assert storage.read(path) == b"theirs"
