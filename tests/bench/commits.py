@@ -1,8 +1,8 @@
 """Processor time of a commit of nine actions, on tables of so many files.
 
 ``python -m tests.bench.commits [FILES ...]`` prints a line of JSON for each number of files: the
-milliseconds of a commit that replaces four files by four, with a position; with what the applier keeps
-of the table carried on, once it is warm, and the seconds and MiB of opening the table.
+milliseconds of a commit that replaces four files by four, once it is warm and what the applier
+keeps of the table is carried on, and the seconds and MiB of opening the table.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import log_checkpoints
-from .file_rows import ADD, of_checkpoint, to_actions, to_rows, without_nulls
+from .file_rows import ADD, to_actions, to_rows, without_nulls
+from .log_checkpoints import of_checkpoint
 from .log_state import LiveTotals, LogSegment, totals_of
 
 Action = dict[str, Any]

@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 
 from ..store.storage import put
 from . import log_checkpoints
-from .file_rows import ADD, REMOVE, of_checkpoint, to_rows
+from .file_rows import ADD, REMOVE, to_rows
+from .log_checkpoints import of_checkpoint
 from .log_replay import checkpoint_path, each_commit_after
 from .retention_properties import retained_hours
 

@@ -5,13 +5,10 @@ Delta protocol, section "Checkpoint Schema".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from .log_checkpoints import Checkpoint
 
 Action = dict[str, Any]
 
@@ -56,12 +53,9 @@ REMOVE = pa.schema(
 )
 
 
-def of_checkpoint(base: Checkpoint | None, kind: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows of a checkpoint, with the fields of ``schema``. ``kind``: "add" or "remove".
-    Raise OSError, and TargetError for a damaged file."""
-    for table in base.files(kind) if base else ():
-        columns = [_column(table, field) for field in schema]
-        yield pa.table(columns, schema=schema)
+def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a checkpoint with the fields of ``schema``: NULLs where it has none."""
+    return pa.table([_column(table, field) for field in schema], schema=schema)
 
 
 def to_rows(actions: Iterable[Action], schema: pa.Schema) -> pa.Table:

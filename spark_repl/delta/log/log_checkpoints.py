@@ -31,7 +31,7 @@ from ..store.storage import (
     read,
     stat,
 )
-from .file_rows import ADD, REMOVE, to_rows
+from .file_rows import ADD, REMOVE, aligned, to_rows
 
 Action = dict[str, Any]
 
@@ -149,6 +149,13 @@ class Checkpoint:
                 file=path,
                 hint=f"bring it back from a backup, or {reset_table()}",
             ) from error
+
+
+def of_checkpoint(base: Checkpoint | None, kind: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows of a checkpoint, with the fields of ``schema``. ``kind``: "add" or "remove".
+    Raise OSError, and TargetError for a damaged file."""
+    for table in base.files(kind) if base else ():
+        yield aligned(table, schema)
 
 
 def newest(folder: str, upto: int | None = None) -> Checkpoint | None:
