@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_S, _WAIT_MAX_S = 0.5, 60.0
 _POLL_S = 0.1
-"""seconds between looks at the published end; a look takes less than a millisecond"""
+"""seconds between checks of the published end; a check takes less than a millisecond"""
 _FLUSH_S = 10.0
 """seconds that the receiver's end waits until the rest of its log is archived"""
 _RECORD = re.compile(r"relay\.(\d{6,})" + re.escape(SUFFIX))

@@ -302,7 +302,7 @@ class Pace:
 
     def until_batch(self) -> float:
         """Return the seconds until the applier has to look for more changes. A change that arrives
-        right after a look is visible by the end of the next batch."""
+        right after a check is visible by the end of the next batch."""
         gathered = self._left(self._batch, self._latency - max(self._took))
         return max(self.until_group(), gathered)
 

@@ -45,7 +45,7 @@ _BATCH_GROUPS = 8
 _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
-"""seconds between two looks whether the applier has to stop"""
+"""seconds between two checks whether the applier has to stop"""
 _ALIVE_S = 600.0
 """seconds between two questions that keep a session of Spark Connect alive"""
 _STOP_FILE = "stopping"

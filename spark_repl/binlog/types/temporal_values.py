@@ -19,8 +19,8 @@ _MICROSECONDS_PER_SECOND = 1_000_000
 
 
 def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
-    """Return (DATE as days, DATETIME and TIMESTAMP as microseconds since 1970; number of values
-    replaced by NULL).
+    """Return the values as numbers since 1970, and the number of values replaced by NULL. DATE is
+    in days, DATETIME and TIMESTAMP are in microseconds.
 
     A zero or impossible date (0000-00-00, a month or day of 0, 31 February, the year 0) becomes
     NULL if ``zero_dates`` is "null". Otherwise raise DecodeError.

@@ -542,7 +542,7 @@ def clean_up(log: ControlLog, barrier: Barrier, remover: Remover, began: float) 
     """Remove commits and files that the newest version does not need, after ``barrier`` has made
     that version durable. Also remove files that the log does not name, because their commit failed
     or was removed. ``began``: the time (``time.time``) at which the commit of that version began.
-    No later version names a file that was written before it. Raise OSError, TargetError and
+    No later version names a file that was written before that time. Raise OSError, TargetError and
     FencedError."""
     with storage.named(log.folder):
         log.write_checkpoint()

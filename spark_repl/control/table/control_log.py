@@ -162,7 +162,7 @@ class ControlLog:
         commit after it is not part of the table. Raise OSError, and on a disk TargetError if
         another writer has overwritten it."""
         own_id = self.state.txn_id
-        if own_id is not None and not is_remote(self.folder):  # a look by name costs less there
+        if own_id is not None and not is_remote(self.folder):  # a check by name costs less there
             return check_own(self.folder, self.version, own_id)
         return storage.is_file(commit_path(self.folder, self.version))
 

@@ -71,9 +71,8 @@ class ControlSnapshot:
         return cls(version, plain, cuts, (), tables, known_format, file, is_earlier)
 
     def with_newer(self, version: int, rows: pa.Table) -> ControlSnapshot:
-        """Return the snapshot at a later ``version``, with the ``rows`` that were appended up to
-        it, as they are stored, and without cuts of earlier versions. Raise FormatError as
-        ``of``."""
+        """Return the snapshot at a later ``version``, without cuts of earlier versions. ``rows``:
+        the rows that were appended up to it, in stored form. Raise FormatError as ``of``."""
         formats.check_all(rows.column("detail"), self.known_format, "this target", self.file)
         plain = rows.filter(pc.not_equal(rows.column("kind"), CUT_TABLE)).sort_by(_ORDER)
         columns = {CUT: _CUT_COLUMNS}

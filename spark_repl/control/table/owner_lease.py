@@ -45,7 +45,7 @@ _RENEWALS = 4
 """number of renewals in the time for which a lease is valid"""
 _FORMAT, _TRIES = 1, 5
 _LOOK_MOST_S = 5.0
-"""between two looks of a waiting rival"""
+"""between two checks by a waiting rival"""
 
 
 def lease_path(control: str) -> str:
@@ -159,8 +159,8 @@ def start_renewals(
 class LeaseWatch:
     """This process's observations of the lease of one owner on another host.
 
-    ``renewed``: whether the object had changed at the last look. ``unchanged_s``: the seconds for
-    which it was seen unchanged. A pause between two looks counts as at most the time between two
+    ``renewed``: whether the object had changed at the last check. ``unchanged_s``: the seconds for
+    which it was seen unchanged. A pause between two checks counts as at most the time between two
     renewals, since this process may have been suspended together with the owner.
     """
 
@@ -181,8 +181,8 @@ class LeaseWatch:
         return max(0.0, self._lease_s - self.unchanged_s)
 
     def look(self) -> None:
-        """Read the object once. Raise OSError, TargetError: the time since the last look then does
-        not count."""
+        """Read the object once. Raise OSError, TargetError: the time since the last check then
+        does not count."""
         began = self._clock()
         lease = OwnerLease.read(self._path)
         self.renewed = self._seen is not None and lease != self._seen
@@ -194,12 +194,12 @@ class LeaseWatch:
 
     @property
     def is_due(self) -> bool:
-        """Return whether it is time for the next look."""
+        """Return whether it is time for the next check."""
         return self._seen is None or self._clock() - self._seen_at >= look_every_s(self._lease_s)
 
 
 def look_every_s(lease_s: float) -> float:
-    """Return the seconds between two looks of a process that waits for the lease."""
+    """Return the seconds between two checks by a process that waits for the lease."""
     return min(lease_s / _RENEWALS / 2, _LOOK_MOST_S)
 
 
@@ -217,7 +217,7 @@ def watch_of(control: str, owner: Owner) -> LeaseWatch:
 
 def has_ended(control: str, owner: Owner) -> bool:
     """Return whether the owner is known to be dead, or its lease on another host has expired. It
-    may be called often, because it reads the lease only when the next look is due."""
+    may be called often, because it reads the lease only when the next check is due."""
     if not owner.has_lease_elsewhere:
         return owner.is_dead
     watch = watch_of(control, owner)

@@ -42,8 +42,8 @@ def format_of(kind: str) -> int:
 
 
 def format_of_cut(owners: Iterable[object], prepared: Iterable[Mapping[str, Any]]) -> int:
-    """Return the number of the format of a cut inside another row. ``owners``: of each table in
-    quarantine; ``prepared``: XA branches."""
+    """Return the number of the format of a cut inside another row. ``owners``: the owner of each
+    table in quarantine; ``prepared``: XA branches."""
     return SAFE if any(owners) or any("file" in branch for branch in prepared) else FIRST
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = 50
 _REMOTE_EVERY = 10
-"""commits between two looks for the last checkpoint, each a request on an object store"""
+"""commits between two searches for the last checkpoint, each a request on an object store"""
 _COMMIT, _CHECKPOINT = re.compile(r"\d{20}\.json"), re.compile(r"\d{20}\.checkpoint\.parquet")
 NEVER = "1000000000"
 """``delta.checkpointInterval`` of our tables, so that none of their commits writes a checkpoint"""
@@ -121,8 +121,8 @@ def _hint_is_sound(folder: str) -> bool:
 def useless(commits: set[int], whole: Collection[int], damaged: Collection[int]) -> list[int]:
     """Return the versions of ``damaged`` checkpoints that may be removed.
 
-    Every commit since the last ``whole`` checkpoint before such a version exists. If one were
-    missing, readers without the checkpoint would silently see an older state of the table.
+    These are the versions for which every commit since the previous ``whole`` checkpoint exists.
+    If one were missing, readers without the checkpoint would silently see an older state of the table.
     """
     bases = {version: max((v for v in whole if v < version), default=-1) for version in damaged}
     return sorted(

@@ -1,4 +1,4 @@
-"""Problems: what is wrong with a target at one look, each with a hint.
+"""Problems: what is wrong with a target at one moment, each with a hint.
 
 A full disk is seen by the process that looks: an applier that waits for room on a disk cannot
 write so into a file of that disk.

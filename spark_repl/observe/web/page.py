@@ -160,7 +160,7 @@ def _first(status: Status) -> str:
 
 
 def _flow(status: Status) -> str:
-    """Return the way of the data, each part with its figures."""
+    """Return the data flow, each part with its figures."""
     (place,) = status["replica_status"]
     rates, counters = status["rates"], status["counters"]
     steps = list[tuple[str, str]]()
@@ -180,7 +180,7 @@ def _flow(status: Status) -> str:
         ("executed", str(status["gtid_executed"] or place["Executed_Gtid_Set"] or "nothing")),
     ]  # fmt: skip
     items = "".join(f"<li><b>{_text(name)}</b>{_text(text)}</li>" for name, text in steps)
-    return f'<h2>The way of the data</h2><ol class="flow">{items}</ol>'
+    return f'<h2>Data flow</h2><ol class="flow">{items}</ol>'
 
 
 def _plots(status: Status, history: Sequence[LagSample]) -> str:

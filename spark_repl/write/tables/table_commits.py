@@ -102,7 +102,7 @@ class TableCommits:
 
     def refresh_all(self, tables: Sequence[Table]) -> None:
         """Refresh tables, each as ``refresh`` does. On an object store, look for newer commits in
-        parallel, because each look takes two requests."""
+        parallel, because each check takes two requests."""
         if not (tables and is_remote(tables[0].folder)):
             for table in tables:
                 self.refresh(table)

@@ -135,7 +135,7 @@ def test_a_promise_ends_at_a_moment(control: Control, tiers: Retention, tier: st
 
 
 def test_cut_list_leaves_out_cuts_pruned_meanwhile(control: Control) -> None:
-    """An applier prunes between two looks at the control table."""
+    """An applier prunes between two reads of the control table."""
     publish(control, time("01 00:00:00"), time("10 11:30:00"), time("10 12:00:00"))
 
     class Beside(Control):
