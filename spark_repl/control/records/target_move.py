@@ -12,8 +12,9 @@ Invariants:
    new place, and ``Control.claim`` refuses them.
 3. The mover writes into an empty place only, or into one with a note of the same source. It removes
    only files of such a place that the source does not have.
-4. A second call copies what is missing. If the new target is complete, it only writes the missing rows of the source.
-   The new target then has the claim of a mover since which no applier has claimed the source.
+4. A second call copies what is missing. If the new target is complete, it only writes the missing
+   rows of the source. In that case the new target has a mover's claim, and no applier has claimed
+   the source since then.
 
 The lease, staged rows, the working state and the relay log's archive are not copied. The receiver
 archives its log at the new place from the beginning.

@@ -122,7 +122,8 @@ def useless(commits: set[int], whole: Collection[int], damaged: Collection[int])
     """Return the versions of ``damaged`` checkpoints that may be removed.
 
     These are the versions for which every commit since the previous ``whole`` checkpoint exists.
-    If one were missing, readers without the checkpoint would silently see an older state of the table.
+    If one were missing, readers without the checkpoint would silently see an older state of the
+    table.
     """
     bases = {version: max((v for v in whole if v < version), default=-1) for version in damaged}
     return sorted(
