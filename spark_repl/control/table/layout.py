@@ -197,8 +197,8 @@ class Layout:
         return os.path.join(self.state, "vacuumed", path)
 
     def forgotten(self, path: str) -> str:
-        """Return a file whose modification time is when indexes of removed data files were last
-        removed."""
+        """Return a file whose modification time is the time at which indexes of removed data files
+        were last removed."""
         return os.path.join(self.state, "forgotten", path)
 
     @property

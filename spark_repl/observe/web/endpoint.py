@@ -250,7 +250,8 @@ _STATUS_AGE_MAX_S = 1.0
 
 @dataclass(frozen=True)
 class EndpointSnapshot:
-    """One kind of answer. ``kind``: the Content-Type; ``text``: takes the snapshot and returns it."""
+    """One kind of answer. ``kind``: the Content-Type; ``text`` takes the snapshot and returns
+    it."""
 
     kind: str
     text: Callable[[], str]
