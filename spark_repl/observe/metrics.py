@@ -34,7 +34,7 @@ _CUT = "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP"
 _COUNTERS = {
     "transactions": "Transactions that were applied",
     "row_changes": "Row changes that were applied",
-    "groups": "Groups of transactions that have landed",
+    "groups": "Groups of transactions that were committed",
     "cuts_published": "Cuts that were published",
     "skipped": "Transactions that were left out by hand",
     "zero_dates": "Dates that no calendar has, which became NULL",

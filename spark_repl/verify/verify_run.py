@@ -37,8 +37,9 @@ def verify(
 ) -> dict[str, Any]:
     """Verify tables, record the result for ``status``, and return it as JSON fields.
 
-    ``repair`` repairs tables by ``Repairs``, some of which are ``outliving``, and returns fields of
-    the result; it needs ``limits.repairs``. Raise SourceError, TargetError or NoTableError.
+    ``repair`` gets the ``Repairs`` of tables, and as ``outliving`` the tables that may have rows
+    which the source no longer has. It returns fields of the result, and needs
+    ``limits.repairs``. Raise SourceError, TargetError or NoTableError.
     """
     began = time.perf_counter()
     layout = layout_of(config)

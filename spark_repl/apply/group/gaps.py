@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..applied.applied_log import AppliedLog
     from .low_water_mark import LowWaterMark
 
-# Bytes: a branch that is ended by hand lands at most this far after a transaction. That is not a
-# gap.
+# Bytes: a branch that is ended by hand has a position at most this far after a transaction. That
+# is not a gap.
 _BY_HAND = 64
 
 

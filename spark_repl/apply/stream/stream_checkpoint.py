@@ -27,9 +27,10 @@ def resume_offset(checkpoint: str) -> int | None:
 
 
 def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
-    """Remove a checkpoint from which a stream can't resume in this log, up to ``high``. The
-    checkpoint may belong to another log. Or its last batch was begun but not recorded as done, and
-    the batch's part of the log was purged later. The tables have all earlier transactions."""
+    """Remove a checkpoint from which a stream can't resume in this log, which ends at ``high``. The
+    checkpoint may belong to another log, or be ahead of this one. Or its last batch was begun but
+    not recorded as done, and the batch's part of the log was purged later. The tables have all
+    earlier transactions."""
     places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
     try:
         for place in filter(None, places):

@@ -66,7 +66,7 @@ class DirectWriter:
 
     def prepare(self, tables: Iterable[Table], *, in_driver: bool) -> None:
         """Build the key indexes of files that other writers wrote, in parallel, before any look-up,
-        and fold those of many files. This process writes the index of each file before it commits
+        and merge those of many files. This process writes the index of each file before it commits
         the file. So ``prepare`` checks again only after others have committed, and once in
         ``_CHECK_EVERY`` versions.
 
