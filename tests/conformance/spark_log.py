@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,17 +40,25 @@ class SparkLog:
         begun = self._begin()
         metadata = metadata_action(new, str(uuid.uuid4()))
         begun.updateMetadata(self._action(metadata), False)
-        self._send(begun, [])
+        update = getattr(self._package, "DeltaOperations$ManualUpdate$")
+        self._send(begun, [], getattr(update, "MODULE$"))
 
-    def commit(self, actions: Sequence[Action], app: str, position: int) -> None:
-        self._send(self._begin(), [*actions, {"txn": {"appId": app, "version": position}}])
+    def commit(
+        self, actions: Sequence[Action], app: str, position: int, user_metadata: str = ""
+    ) -> None:
+        """Commit as a stream does that writes a batch."""
+        update = getattr(self._package, "DeltaOperations$StreamingUpdate")(
+            self._jvm.org.apache.spark.sql.streaming.OutputMode.Update(),
+            app,
+            position,
+            self._jvm.scala.Option.apply(user_metadata or None),
+        )
+        txn = {"txn": {"appId": app, "version": position}}
+        self._send(self._begin(), [*actions, txn], update)
 
-    def alter(self, schema_string: str, configuration: Mapping[str, str]) -> None:
-        begun = self._begin()
-        action = json.loads(begun.metadata().json())
-        action["metaData"] |= {"schemaString": schema_string, "configuration": dict(configuration)}
-        begun.updateMetadata(self._action(action), False)
-        self._send(begun, [])
+    def sql(self, clause: str) -> None:
+        """Alter the table, as SQL does."""
+        self.spark.sql(f"ALTER TABLE delta.`{self.folder}` {clause}")
 
     def checkpoint(self) -> None:
         log = self._log()
@@ -95,13 +103,12 @@ class SparkLog:
     def _none(self) -> Any:
         return self._jvm.scala.Option.empty()
 
-    def _send(self, begun: Any, actions: Sequence[Action]) -> None:
+    def _send(self, begun: Any, actions: Sequence[Action], operation: Any) -> None:
         java = self._jvm.java.util.ArrayList()
         for action in actions:
             java.add(self._action(action))
         sequence = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(java)
-        update = getattr(self._package, "DeltaOperations$ManualUpdate$")
-        begun.commit(sequence, getattr(update, "MODULE$"))
+        begun.commit(sequence, operation)
 
     def _action(self, action: Action) -> Any:
         return self._package.actions.Action.fromJson(json.dumps(action))

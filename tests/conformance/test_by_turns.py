@@ -7,6 +7,7 @@ validation passes, and delta-rs reads the same where it knows the features.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from spark_repl.delta.files.delta_columns import (
     write_file,
 )
 from spark_repl.delta.log import checkpoint_writer
+from spark_repl.delta.log.schema_change import altered
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
@@ -266,3 +268,44 @@ def test_our_log_reads_a_zordered_partitioned_table(spark: SparkSession, tmp_pat
     shared.mark(choose)
     shared.check(True)
     assert shared.oracle.read(shared.snapshot().version).metadata["partitionColumns"] == ["p"]
+
+
+def test_our_log_continues_with_a_column_that_spark_widened(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Files before it have the narrow type; the schema keeps the change through our ALTER."""
+    shared, choose = Shared(spark, tmp_path / "t"), random.Random(5)
+    schema = pa.schema([*SCHEMA, ("n", pa.int16())])
+    properties = {**NEVER, **VECTORS, "delta.enableTypeWidening": "true"}
+    shared.log.create(shared.folder, NewTable(schema_json(schema), properties), Stamp("app", 0, ""))
+    numbers = append_numbers(shared, pa.int16(), [1, 2, 32_767, 4])
+    shared.sql("ALTER TABLE TABLE_ ALTER COLUMN n TYPE INT")
+    shared.check(False)
+    numbers |= append_numbers(shared, pa.int32(), [5, 40_000, 2_147_483_647])
+    shared.check(False)
+    shared.mark(choose)
+    shared.checkpoint(choose)
+    before = shared.snapshot()
+    wider = schema.set(2, pa.field("n", pa.int32())).append(pa.field("m", pa.int32()))
+    new = altered(before, wider, (0, 1, 2, None), ())
+    shared.position += 1
+    shared.log.alter(before, new, [], Stamp("app", shared.position, "{}"))
+    shared.check(False)
+    (changes,) = (field["metadata"] for field in json.loads(new.schema_string)["fields"]
+                  if field["name"] == "n")  # fmt: skip
+    assert changes["delta.typeChanges"] == [{"fromType": "short", "toType": "integer"}]
+    found = spark.read.format("delta").load(shared.folder).collect()
+    assert {row["id"]: row["n"] for row in found} == {i: numbers[i] for i in shared.rows}
+
+
+def append_numbers(shared: Shared, kind: pa.DataType, values: list[int]) -> dict[int, int]:
+    """Append a row for each value, of the type that the column has; return values by id."""
+    columns = Columns.of(shared.snapshot().schema_string)
+    ids = list(range(shared.next_id, shared.next_id + len(values)))
+    shared.next_id += len(values)
+    texts = [f"ours {number}" for number in ids]
+    rows = pa.table({"id": ids, "v": texts, "n": pa.array(values, kind)})
+    (add,) = [write_file(shared.folder, columns, part, v) for v, part in columns.split(rows)]
+    shared.commit([{"add": add}])
+    shared.rows |= dict(zip(ids, texts, strict=True))
+    return dict(zip(ids, values, strict=True))

@@ -1,9 +1,14 @@
 """Two writers of ours, one of Spark's and one of delta-rs append to one table at once: no version
-is lost, and none is written over."""
+is lost, and none is written over.
+
+Spark takes part on a disk only. On S3 Delta's log store overwrites: it looks for the version first,
+and S3A's ``create`` writes without a condition. fake-gcs-server ignores the condition in the
+requests of Google's connector. azurite has no hierarchical namespace, whose rename Delta's log
+store for Azure needs.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -27,12 +32,13 @@ from tests.support.store_proxy import DROPPED_ANSWER, DROPPED_REQUEST, store_pro
 from tests.support.stores import SERVERS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("who", pa.string())])
-NEVER = {"delta.checkpointInterval": "1000000"}
+CHECKPOINTS = {"delta.checkpointInterval": "20"}
+"""Spark and delta-rs write them after their own commits, and every reader needs no earlier ones."""
 ROOT = Path(__file__).parents[2]
 
 
 def make_table(folder: str) -> None:
-    TableLog().create(folder, NewTable(schema_json(SCHEMA), NEVER), Stamp("maker", 1, "{}"))
+    TableLog().create(folder, NewTable(schema_json(SCHEMA), CHECKPOINTS), Stamp("maker", 1, "{}"))
 
 
 def start(
@@ -40,6 +46,12 @@ def start(
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.conformance.race_writer", way, folder, name, str(count)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def wait_for(writers: Mapping[str, subprocess.Popen[str]], counts: Mapping[str, int]) -> None:
+    for name, writer in writers.items():
+        printed, _ = writer.communicate(timeout=3000)
+        assert writer.returncode == 0 and int(printed) == counts[name]
 
 
 def check(folder: str, counts: dict[str, int], extra: int = 0) -> None:
@@ -71,28 +83,24 @@ def test_four_racing_writers_lose_no_commit_on_a_disk(
 ) -> None:
     folder = str(tmp_path / "t")
     make_table(folder)
-    writers = [
-        start("ours", folder, "one", count),
-        start("ours", folder, "two", count),
-        start("delta-rs", folder, "rust", count),
-    ]
+    counts = dict.fromkeys(("one", "two", "rust"), count)
+    ways = {"one": "ours", "two": "ours", "rust": "delta-rs"}
+    writers = {name: start(ways[name], folder, name, count) for name in counts}
     for number in range(count):
         row = spark.sql(f"SELECT {number}L AS id, 'spark' AS who").coalesce(1)
         row.write.format("delta").mode("append").save(folder)
-    for writer in writers:
-        out, _ = writer.communicate(timeout=3000)
-        assert writer.returncode == 0 and len(json.loads(out)) == count
-    check(folder, dict.fromkeys(("one", "two", "rust", "spark"), count))
+    wait_for(writers, counts)
+    check(folder, {**counts, "spark": count})
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [15, pytest.param(400, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("kind", ["s3", "azure", "google"])
 def test_writers_on_a_store_whose_answers_get_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, count: int
 ) -> None:
     """Two of ours behind a proxy that drops requests and answers at random, and one of delta-rs."""
-    dice = random.Random(kind)
+    dice, counts = random.Random(kind), dict.fromkeys(("one", "two", "rust"), count)
     with SERVERS[kind](tmp_path) as server, store_proxy(server.url) as proxy:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
@@ -101,12 +109,7 @@ def test_writers_on_a_store_whose_answers_get_lost(
         lossy = {**os.environ, **server.at(proxy.url)}
         faults = (DROPPED_ANSWER, DROPPED_REQUEST, *[None] * 18)
         proxy.fault = lambda method, target: dice.choice(faults)
-        writers = [
-            start("ours", folder, "one", count, lossy),
-            start("ours", folder, "two", count, lossy),
-            start("delta-rs", folder, "rust", count, {**os.environ}),
-        ]
-        for writer in writers:
-            out, _ = writer.communicate(timeout=3000)
-            assert writer.returncode == 0 and len(json.loads(out)) == count
-        check(folder, dict.fromkeys(("one", "two", "rust"), count))
+        writers = {name: start("ours", folder, name, count, lossy) for name in ("one", "two")}
+        writers["rust"] = start("delta-rs", folder, "rust", count)
+        wait_for(writers, counts)
+        check(folder, counts)

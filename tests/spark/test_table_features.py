@@ -111,6 +111,28 @@ def test_an_unsuitable_feature_stops_the_applier(spark, log, target):
     assert read(spark, target, "t.a").count() == 7
 
 
+@pytest.mark.slow
+def test_a_column_that_spark_widened_stops_the_applier_until_a_restore(spark, log, target):
+    """The log's rows still have the narrow type: an ALTER by others is never accepted."""
+    table = Table("narrow", (("id", "int"), ("n", "int")))
+    log.ddl(table.create)
+    log.transaction(insert(table, (1, 7)))
+    run(spark, log.folder, target)
+    folder = f"delta.`{target}/t/narrow`"
+    alter(spark, target, "narrow", "enableTypeWidening")
+    log.transaction(insert(table, (2, 8)))
+    run(spark, log.folder, target)
+    version = versions(target)["t/narrow"]
+    spark.sql(f"ALTER TABLE {folder} ALTER COLUMN n TYPE BIGINT")
+    log.transaction(insert(table, (3, 9)), update(table, ((1, 7), (1, 70))))
+    error = stopped(spark, log.folder, target)
+    assert error.table == "t.narrow"
+    assert "CHANGE COLUMN" in error.message
+    spark.sql(f"RESTORE TABLE {folder} TO VERSION AS OF {version}")
+    run(spark, log.folder, target)
+    assert_rows_in_spark(spark, target, table, [(1, 70), (2, 8), (3, 9)])
+
+
 def test_an_unknown_feature_stops_the_applier(spark, log, target):
     """Somebody commits it with a newer Delta."""
     begin(spark, log, target)

@@ -60,7 +60,7 @@ def complete(state: LogState, actions: Sequence[Action], operation: Operation) -
         "txnId": str(uuid.uuid4()),
         "timestamp": now_ms,
         "operation": operation.name,
-        "operationParameters": _as_text(operation.parameters),
+        "operationParameters": _written(operation.parameters),
         "isolationLevel": "Serializable",
         "isBlindAppend": False,
         "operationMetrics": _metrics(actions),
@@ -120,10 +120,10 @@ def _line(action: Action) -> str:
     return json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _as_text(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return an operation's parameters as Delta writes them: each value as text."""
+def _written(parameters: Mapping[str, Any]) -> dict[str, str | bool]:
+    """Return an operation's parameters as Delta writes them: lists and objects as text."""
     return {
-        name: value if isinstance(value, str) else json.dumps(value)
+        name: value if isinstance(value, str | bool) else json.dumps(value, separators=(",", ":"))
         for name, value in parameters.items()
     }
 

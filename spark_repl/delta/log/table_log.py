@@ -143,8 +143,9 @@ class TableLog:
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         """Commit other files with the same rows; return the version. Raise as ``commit``."""
-        parameters = {"predicate": [], "zOrderBy": [], "auto": False}
-        return self._commit(planned, actions, Operation("OPTIMIZE", parameters), app)
+        parameters = {"predicate": [], "zOrderBy": [], "clusterBy": [], "auto": False}
+        isolation = {"isolationLevel": "SnapshotIsolation"}  # as Delta has it if no row changes
+        return self._commit(planned, actions, Operation("OPTIMIZE", parameters, "", isolation), app)
 
     def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
         """Commit properties, as ALTER TABLE SET TBLPROPERTIES does, and nothing else; return the

@@ -38,6 +38,12 @@ def test_commit_info_comes_first_and_names_us():
     assert "inCommitTimestamp" not in info
 
 
+def test_parameters_are_written_as_delta_writes_them():
+    operation = Operation("SET", {"properties": {"a": "b"}, "auto": False, "mode": "Append"})
+    written = info_of(complete(state(), [], operation))["operationParameters"]
+    assert written == {"properties": '{"a":"b"}', "auto": False, "mode": "Append"}
+
+
 def test_a_file_with_another_vector_is_neither_added_nor_removed():
     actions = [{"remove": {"path": "a", "size": 10}}, {"add": ADD}, {"remove": {"path": "b"}}]
     metrics = info_of(complete(state(), actions, OPTIMIZE))["operationMetrics"]
