@@ -29,8 +29,8 @@ from ..relay.log_inspection import (
     list_files,
     verify_log,
 )
-from ..runtime.user_cache import cache_index_folder
 from ..sql.redaction import redact_secrets
+from ..user_cache import cache_index_folder
 from .command_target import channel_of
 from .output import emit, print_table
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import SetupError
 from ..runtime.java import archive, check_java, delta_jars, jar_folder, s3_jars
-from ..runtime.user_cache import cache_folder
+from ..user_cache import cache_folder
 
 _TRAINING = Path(__file__).parents[1] / "demo" / "bank"
 

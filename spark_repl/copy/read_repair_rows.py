@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..apply.start.repair_rows import RowsToRepair
 from ..binlog.types.forms import Forms
 from ..decode.metadata_values import metadata_of_deletions
 from ..errors import RowsOutdated, RowsRefused
@@ -23,6 +22,7 @@ from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection, begin_query, connect
 from ..write.rows.certain_rows import key_digests, staged_rows
+from ..write.rows.row_repair import RowsToRepair
 from .copy_chunk import copied_rows, patiently
 from .repair_request import KEY, THERE, RepairRequest, key_types
 from .source_tables import case_of_names, full_name, list_tables

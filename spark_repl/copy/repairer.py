@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ..apply.start.repair_rows import RowsToRepair
     from ..apply.start.replica import Replica
     from ..config import Config
     from ..control.table.control import Control
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from ..gtid import GtidSet
     from ..runtime.retry import Wait
     from ..runtime.starting_session import Session
+    from ..write.rows.row_repair import RowsToRepair
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..binlog.charsets.charset import KEY_TEXT_HINT, charset_of, to_text
 from ..config.renaming import whole_of
-from ..decode.renamed_tables import claim
 from ..errors import DecodeError, NoTableError, SchemaError, SourceError
+from ..rules.renamed_tables import claim
 from ..rules.replication_filters import ReplicationFilters
 from ..sql.classify import Effect, classify
 from ..tables.case_folding import fold, folded_definition

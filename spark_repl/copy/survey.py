@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from ..binlog.types.forms import Forms
 from ..config.tables import NO_ROWS
-from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..receiver.identity import read_identity
 from ..rules.column_rules import ColumnRules
+from ..rules.renamed_tables import claim
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import check_without_rows

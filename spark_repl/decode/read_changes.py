@@ -30,9 +30,9 @@ from ..relay.lease import Lease
 from ..relay.log import read_while_purged
 from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind, gtid_name, holding
+from ..relay.span import Span
 from ..relay.split_transactions import is_split, pieces_of
 from .spans import read_images, slices
-from .stage_task import Span
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query

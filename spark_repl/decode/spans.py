@@ -37,8 +37,9 @@ from ..position import RelayPosition
 if TYPE_CHECKING:
     from ..binlog.kernels.jit import Bytes
     from ..binlog.rows.row_images import RowImages
+    from ..relay.span import Span
     from ..tables.source_table import Declared
-    from .stage_task import Span, StageTask
+    from .stage_task import StageTask
 
 Longs = npt.NDArray[np.int64]
 

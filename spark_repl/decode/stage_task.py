@@ -9,18 +9,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
-from ..position import OFFSET_BITS, OFFSET_MASK
-from ..relay.split_transactions import Piece, open_pieces, size_of
 from ..rules.column_rules import ColumnRules
+from ..rules.renamed_tables import RenamedTables
 from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR
 from ..runtime.object_store import ObjectStore
@@ -28,12 +26,11 @@ from ..runtime.target_uri import is_remote
 from ..tables.target_table import APPEND, OF_IMAGES
 from .cascade_detection import Cascades
 from .known_tables import IgnoredTables
-from .renamed_tables import RenamedTables
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from ..relay.remote_bytes import RemoteBytes, SentBytes
+    from ..relay.span import Span
     from ..tables.source_table import Declared, SourceTable
     from ..tables.target_table import TargetTable
     from .metadata_values import Commits
@@ -47,82 +44,6 @@ _SMALL_BYTES, _IN_MEMORY_BYTES = 1 << 16, 4 << 20
 # and packed positions), rows added or removed (tables without a key), the key's wire bytes, and for
 # an image without all columns which ones it has, and its JSON diffs (``PartialImages.presence``).
 EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
-
-
-@dataclass(frozen=True)
-class Span:
-    """Transactions of one file, ascending: int64[n] offsets of starts and ends, bool[n] flags.
-
-    Transactions of other workers may be between them. ``at``: packed positions in the order of the
-    log, if they differ from the transactions' places: a prepared XA branch counts at its XA COMMIT.
-    ``pieces``: the parts of a transaction in several files. Offsets then count in the concatenated
-    pieces, and ``path`` is the file in which the transaction begins. ``source``: from where a
-    worker reads the bytes if it can't open the files.
-    """
-
-    path: str
-    file_no: int
-    starts: Longs
-    ends: Longs
-    compressed: npt.NDArray[np.bool_]
-    checksum: bool
-    at: Longs | None = None
-    pieces: tuple[Piece, ...] = ()
-    source: RemoteBytes | SentBytes | None = None
-
-    def part(self, first: int, last: int) -> Span:
-        """Return the span of transactions ``first`` up to, but not including, ``last``."""
-        return replace(
-            self,
-            starts=self.starts[first:last],
-            ends=self.ends[first:last],
-            compressed=self.compressed[first:last],
-            at=None if self.at is None else self.at[first:last],
-        )
-
-    @classmethod
-    def joined(
-        cls, pieces: tuple[Piece, ...], position: int, *, compressed: bool, checksum: bool
-    ) -> Span:
-        """Return the span of one transaction in several files, at a packed ``position``."""
-        return cls(
-            pieces[0].path,
-            position >> OFFSET_BITS,
-            np.zeros(1, np.int64),
-            np.array([size_of(pieces)], np.int64),
-            np.array([compressed]),
-            checksum,
-            np.array([position], np.int64),
-            pieces,
-        )
-
-    @classmethod
-    def of(cls, path: str, file_no: int, records: Any) -> Span:
-        """Return the span of the index records of one file, in the log's order."""
-        return cls(
-            path,
-            file_no,
-            (records["position"] & OFFSET_MASK).astype(np.int64),
-            (records["end"] & OFFSET_MASK).astype(np.int64),
-            records["flags"] & Flag.COMPRESSED != 0,
-            bool(records["flags"][0] & Flag.CHECKSUM),
-        )
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    @property
-    def positions(self) -> Longs:
-        """Return the packed positions of the transactions."""
-        if self.at is not None:
-            return self.at
-        return (np.int64(self.file_no) << OFFSET_BITS) + self.starts
-
-    def open(self) -> BinaryIO:
-        """Open the bytes to which the offsets refer."""
-        if self.source is not None:
-            return self.source.open()
-        return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
 
 
 @dataclass(frozen=True)

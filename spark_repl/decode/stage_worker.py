@@ -17,18 +17,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..binlog.kernels.key_hash import hash_binary
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.equal_values import has_equal_values
 from ..binlog.rows.partial_rows import PartialImages
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
+from ..rules.renamed_tables import RenamedTables
 from ..rules.row_filters import check_row_filter
 from ..runtime.target_uri import is_remote
 from ..tables.table_definition import SYSTEM_SCHEMAS
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
-from .key_hash import hash_binary
 from .metadata_values import metadata_of_changes
-from .renamed_tables import RenamedTables
 from .spans import read_task
 from .stage_task import Part, SplitTables, Staged, StagedObject, StageTask, same_shape
 from .target_rows import filtered, target_gaps, target_keys, target_rows

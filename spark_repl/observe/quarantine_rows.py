@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..control.table.control import Control
     from ..control.table.layout import Layout
     from ..control.transaction_files.quarantine_store import KeptTransactions, QuarantineStore
-    from ..decode.stage_task import Span
+    from ..relay.span import Span
     from ..tables.source_table import SourceTable
 
 _FORMS = Forms("string", text_errors="replace")

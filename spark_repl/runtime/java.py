@@ -17,8 +17,8 @@ from pathlib import Path
 from traceback import walk_tb
 
 from ..errors import JvmEndedError, SetupError
+from ..user_cache import cache_folder
 from .spark_release import aws_sdk, delta_package, spark_version
-from .user_cache import cache_folder
 
 _VERSIONS = ("17", "21")
 _ASK_S = 5.0

@@ -17,7 +17,7 @@ from ..decode.cascade_detection import Cascades
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.record import RECORD, Kind, gtid_name
-from .branches import Branch, XaGroup
+from ..relay.xa_branches import Branch, XaGroup
 
 if TYPE_CHECKING:
     from ..decode.stage_task import Staged

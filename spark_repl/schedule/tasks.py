@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..decode.metadata_values import Commits
-from ..decode.stage_task import Span, StageTask
 from ..position import OFFSET_BITS
 from ..relay.record import Flag
+from ..relay.span import Span
 from ..relay.split_transactions import is_split, pieces_of
 from .group import WITH_ROWS, Group, Records
 
 if TYPE_CHECKING:
+    from ..decode.stage_task import StageTask
     from ..relay.log import RelayLog
-    from .branches import Branch
+    from ..relay.xa_branches import Branch
 
 Mask = npt.NDArray[np.bool_]
 

@@ -25,10 +25,10 @@ from ..runtime.workers import Workers, disk_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..apply.start.repair_rows import RowsToRepair
     from ..config import Config
     from ..control.table.control import Control
     from ..copy.repair_request import RepairRequest
+    from ..write.rows.row_repair import RowsToRepair
 
 logger = logging.getLogger(__name__)
 

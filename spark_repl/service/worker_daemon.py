@@ -55,7 +55,7 @@ def load_worker_kernels() -> None:
     """
     with suppress(Exception):  # each worker tries again, and raises the error
         from ..binlog.kernels.cache import load_kept
-        from ..runtime.user_cache import cache_folder
+        from ..user_cache import cache_folder
 
         load_kept(cache_folder)
     _freeze_objects()

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.apply.start.repair_rows import RowsToRepair
 from spark_repl.decode.stage_worker import stage
 from spark_repl.delta.log.log_replay import read_commit
 from spark_repl.delta.log.stamp import Stamp
@@ -28,6 +27,7 @@ from spark_repl.errors import (
     TargetError,
 )
 from spark_repl.gtid import GtidSet
+from spark_repl.write.rows.row_repair import RowsToRepair
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import (

@@ -13,7 +13,7 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.transaction_files import log_bytes, xa_store
-from spark_repl.schedule.branches import Branch
+from spark_repl.relay.xa_branches import Branch
 from tests.applier.test_xa import OLD, ONE, TWO, A, begun, prepared
 from tests.property.test_xa_orders import branches_of, records_of
 from tests.support.binlog_writer import LogWriter, Table, insert

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.errors import LogError, SparkReplError, StatementError
-from spark_repl.schedule.branches import Xid
+from spark_repl.relay.xa_branches import Xid
 from tests.support.binlog_writer import Table, delete, insert
 from tests.support.local_delta import cuts, rows, run, stopped
 

@@ -16,11 +16,12 @@ import time
 
 def decode(path: str) -> None:
     """What a worker imports, and no more: not Spark, not the planning."""
-    from spark_repl.decode.stage_task import Span, StageTask
+    from spark_repl.decode.stage_task import StageTask
     from spark_repl.decode.stage_worker import stage
     from spark_repl.relay.index import file_indexes
     from spark_repl.relay.log import open_log
     from spark_repl.relay.record import Kind
+    from spark_repl.relay.span import Span
 
     relay = open_log(path)
     for index in file_indexes(relay):

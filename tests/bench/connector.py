@@ -26,7 +26,7 @@ from spark_repl import read_changes
 from spark_repl.bench.recorded import bench_decode
 from spark_repl.binlog.rows import decode_column
 from spark_repl.binlog.types import text_values
-from spark_repl.runtime.user_cache import cache_folder
+from spark_repl.user_cache import cache_folder
 
 CONNECTOR = "com.zendesk:mysql-binlog-connector-java:0.30.1"
 SOURCE = Path(__file__).with_name("Decode.java")

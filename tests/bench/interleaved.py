@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
 from spark_repl.apply.group.xa_parts import XaParts
+from spark_repl.relay.xa_branches import XaGroup
 from spark_repl.runtime.spark_session import build_session
-from spark_repl.schedule.branches import XaGroup
 
 
 def apply(spark: SparkSession, log: str, **settings: Any) -> dict[str, Any]:

@@ -119,7 +119,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_stale_copies.py"),
     ),
     "xa": Room(
-        ("schedule/branches.py", "control/transaction_files/xa_store.py",
+        ("relay/xa_branches.py", "control/transaction_files/xa_store.py",
          "control/transaction_files/log_bytes.py",
          "apply/group/xa_parts.py"),
         ("unit/control/transaction_files/test_xa_store.py", "applier/test_xa_errors.py",

@@ -14,10 +14,11 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.decode.folding import EveryTable
-from spark_repl.decode.stage_task import Part, Span, StageTask
+from spark_repl.decode.stage_task import Part, StageTask
 from spark_repl.decode.stage_worker import stage
 from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import DecodeError
+from spark_repl.relay.span import Span
 from spark_repl.sql.classify import classify
 from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.files.write_task import PlannedFiles, WriteTask

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_repl.decode import spans
-from spark_repl.decode.stage_task import Span, StageTask
+from spark_repl.decode.stage_task import StageTask
 from spark_repl.errors import DecodeError
 from spark_repl.position import OFFSET_BITS
 from spark_repl.relay.record import RECORD, Kind
+from spark_repl.relay.span import Span
 from spark_repl.schedule.group import Group
 from spark_repl.schedule.planner import assign_workers
 from spark_repl.schedule.tasks import stage_tasks

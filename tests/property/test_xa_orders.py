@@ -17,7 +17,7 @@ from spark_repl.apply.group.xa_parts import XaParts
 from spark_repl.binlog.events.transaction import Kind
 from spark_repl.binlog.events.xid import Xid
 from spark_repl.relay.record import RECORD
-from spark_repl.schedule.branches import Branch, XaGroup
+from spark_repl.relay.xa_branches import Branch, XaGroup
 
 Step = tuple[str, int]  # "prepare" and "end" of a branch, or a "plain" transaction
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.runtime.user_cache import cache_folder
+from spark_repl.user_cache import cache_folder
 from tests.spark.lab import assert_server_state_elsewhere
 from tests.spark.test_jobs import TRANSACTIONS
 from tests.support.examples import ALL, ROOT, of_language

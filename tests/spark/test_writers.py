@@ -19,12 +19,13 @@ from pyspark.sql import SparkSession
 from spark_repl import Config
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.decode.stage_task import Span, StageTask
+from spark_repl.decode.stage_task import StageTask
 from spark_repl.decode.stage_worker import stage
 from spark_repl.delta.log.log_replay import commits_after
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
+from spark_repl.relay.span import Span
 from spark_repl.runtime.workers import Workers
 from spark_repl.write.files.commit import commit_rows
 from spark_repl.write.files.discard import discard

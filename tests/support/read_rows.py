@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_repl.apply.start.repair_rows import RowsToRepair
 from spark_repl.apply.start.replica import Replica
 from spark_repl.gtid import GtidSet
 from spark_repl.write.rows.certain_rows import key_digests, staged_rows
+from spark_repl.write.rows.row_repair import RowsToRepair
 
 from .binlog_writer import LogWriter, Table
 from .local_delta import CRASHES, Crash, applier, apply_without_stream

@@ -20,7 +20,7 @@ _RECOVERY, _WRITER, _HISTORY = (
     "receiver/writer.py",
     "control/records/log_identity.py",
 )
-_BRANCHES = "schedule/branches.py"
+_BRANCHES = "relay/xa_branches.py"
 
 
 GUARDS: dict[int, Guard] = {

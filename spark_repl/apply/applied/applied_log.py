@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...control.table.control import Control
-    from ...decode.stage_task import Span
     from ...relay.index import TransactionIndex
     from ...relay.log import RelayLog
     from ...relay.source_places import SourcePlace
-    from ...schedule.branches import Branch
+    from ...relay.span import Span
+    from ...relay.xa_branches import Branch
     from ...schedule.group import Records
 
 

@@ -24,8 +24,8 @@ from ...write.tables.table import versions
 if TYPE_CHECKING:
     from ...control.records.copies import CatchUp
     from ...control.transaction_files.xa_store import XaStore
+    from ...relay.xa_branches import Branch
     from ...runtime.retry import Retries
-    from ...schedule.branches import Branch
     from ...schedule.group import Group
     from ...write.tables.tracking import Tracking
     from ..applied.applied_log import AppliedLog

@@ -33,8 +33,8 @@ from .xa_parts import XaParts, keep_with_retries
 
 if TYPE_CHECKING:
     from ...observe.reports.applier_status import ApplierStatus
+    from ...relay.xa_branches import Branch, XaGroup
     from ...runtime.retry import Retries
-    from ...schedule.branches import Branch, XaGroup
     from ...write.rows.group_writer import GroupWriter
     from ...write.tables.tracking import Tracking
     from ..applied.applied_log import AppliedLog

@@ -23,7 +23,8 @@ from ...relay.remote_bytes import RemoteBytes, RemoteRange, SentBytes
 from ...runtime.target_uri import is_remote
 
 if TYPE_CHECKING:
-    from ...decode.stage_task import Span, StageTask
+    from ...decode.stage_task import StageTask
+    from ...relay.span import Span
     from ...relay.split_transactions import Piece
 
 

@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...control.records.copies import CatchUp
     from ...decode.metadata_values import Commits
-    from ...decode.stage_task import Span, Staged
+    from ...decode.stage_task import Staged
     from ...gtid import GtidSet
+    from ...relay.span import Span
     from ...runtime.workers import Workers
     from ...schedule.group import Group
     from ...tables.source_table import Declared

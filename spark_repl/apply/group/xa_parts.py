@@ -21,7 +21,7 @@ from ...position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ...relay.logged_query import read_statement
 from ...relay.record import Flag, Kind, gtid_text
 from ...relay.split_transactions import Piece, is_split, pieces_of, size_of
-from ...schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
+from ...relay.xa_branches import Branch, Branches, Step, XaGroup, wrong_state
 from ...schedule.group import XA_PARTS, Records
 from ...tables.case_folding import fold
 from .failure_report import said

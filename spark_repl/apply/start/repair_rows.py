@@ -10,8 +10,7 @@ unchanged at that cut, and then applies the log as usual.
 from __future__ import annotations
 
 import logging
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,17 +35,14 @@ from ...rules.column_rules import masked_otherwise
 from ...runtime.retry import disk_full, first_line, temporary
 from ...schedule.group import WITHOUT_ROWS, Group
 from ...write.rows.certain_rows import TouchTask, key_of, touches
-from ...write.rows.row_repair import RowRepair
+from ...write.rows.row_repair import RowRepair, RowsToRepair
 from ...write.tables.table import versions
 from ..group.stager import drop_staged
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
-    from ...decode.stage_task import Part
     from ...gtid import GtidSet
     from ...schedule.group import Records
-    from ...tables.target_table import TargetTable
-    from ...write.rows.certain_rows import Keys
     from ...write.rows.group_writer import GroupWriter
     from ...write.tables.table import Table
     from ..applied.applied_log import AppliedLog
@@ -196,34 +192,3 @@ class RowRepairs:
             return any(stager.workers.run(touches, tasks))
         finally:
             drop_staged(staged)
-
-
-@dataclass(frozen=True)
-class RowsToRepair:
-    """Rows that were read from the source for one table.
-
-    ``keys``: digests, sorted. ``behind``, ``until``: the rows were read after this cut and before
-    these GTIDs. ``parts``: the staged rows to remove and to add, in the source's ``definition``.
-    ``path``: the table's path, relative to the target.
-
-    ``outcome``: the version of the commit, None if the table already had the rows, or RowsRefused.
-    ``RowRepairs`` sets it; the thread that read the rows waits for it.
-    """
-
-    definition: TargetTable
-    path: str
-    keys: Keys
-    behind: Cut
-    until: GtidSet
-    parts: tuple[Part, ...]
-    outcome: Future[int | None] = field(default_factory=Future)
-
-    @property
-    def table(self) -> str:
-        return self.definition.name
-
-    @property
-    def refused(self) -> BaseException | None:
-        """Return the reason why the rows were not committed. Return None also while there is no
-        outcome."""
-        return self.outcome.exception() if self.outcome.done() else None

@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from ...runtime.starting_session import Session
     from ...schedule.until import Until
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
+    from ...write.rows.row_repair import RowsToRepair
     from ..applied.quarantine_changes import Fault
-    from .repair_rows import RowsToRepair
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...control.records.name_case import unlike_table_rule
-from ...decode.renamed_tables import SHARED, claim
 from ...errors import SchemaError, SettingError
+from ...rules.renamed_tables import SHARED, claim
 from ...sql.statement import Effect
 
 if TYPE_CHECKING:

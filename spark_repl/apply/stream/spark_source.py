@@ -56,7 +56,7 @@ from ...relay.log import open_log, read_while_purged
 from ...relay.record import Kind
 from ...relay.stream_place import StreamPlace
 from ...runtime.spark_release import ReadAllAvailable, ReadMaxBytes, SupportsTriggerAvailableNow
-from ...runtime.user_cache import cache_index_folder
+from ...user_cache import cache_index_folder
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit

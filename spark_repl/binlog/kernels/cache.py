@@ -48,7 +48,7 @@ KERNEL_MODULES = (
     "decode/cascades/cascade_simulation.py",
     "decode/cascades/row_chains.py",
     "decode/folding.py",
-    "decode/key_hash.py",
+    "binlog/kernels/key_hash.py",
     "decode/lineage.py",
     "receiver/packet.py",
     "receiver/recovery.py",

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.user_cache import cache_folder
+from ...user_cache import cache_folder
 
 _compile: Any = None
 _compile_inlined: Any = None

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ...alter.recorded_definition import recorded_definition
 from ...gtid import GtidSet
 from ...tables.table_keys import ForeignKey, foreign_keys_of
 from .operator_decisions import of_statements
+from .recorded_definition import recorded_definition
 from .table_paths import made_by_rows
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...decode.renamed_tables import claim
 from ...errors import BEGIN_AGAIN, SettingError
+from ...rules.renamed_tables import claim
 from ...rules.replication_filters import ReplicationFilters
 from ...tables.table_name import database_of
 from .name_case import ASK

@@ -11,10 +11,10 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ...alter.recorded_definition import recorded_definition
 from ...gtid import GtidSet
 from ..table.row_formats import known_fields
 from .operator_decisions import of_statements
+from .recorded_definition import recorded_definition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

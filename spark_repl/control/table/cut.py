@@ -77,7 +77,7 @@ class Cut:
     counts: Mapping[str, int] | None = None
     prepared: tuple[
         Mapping[str, Any], ...
-    ] = ()  # XA branches (schedule/branches), as JSON has them
+    ] = ()  # XA branches (relay/xa_branches), as JSON has them
     group_gtids: str = ""  # of the group that ends here, for the tables' commits
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     quarantined: Mapping[str, InQuarantine] = field(default_factory=dict)

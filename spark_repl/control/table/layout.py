@@ -21,7 +21,7 @@ from urllib.parse import quote
 from ...config.renaming import SHARD, numbered, shared_path, whole_of
 from ...delta.store import storage
 from ...runtime.target_uri import canonical, is_remote, state_folder
-from ...runtime.user_cache import cache_folder
+from ...user_cache import cache_folder
 from .given_paths import GivenPaths
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ import numpy.typing as npt
 
 from ... import formats
 from ...crash_points import reach
-from ...decode.stage_task import Span
 from ...delta.store import storage
 from ...delta.store.remover import Remover
 from ...errors import QuarantineError, TargetError
 from ...position import OFFSET_BITS
 from ...relay.record import gtid_text
+from ...relay.span import Span
 from ...runtime.private_files import private_opener
 from ...runtime.target_uri import is_remote
 from .log_bytes import copy_bytes, durable_file

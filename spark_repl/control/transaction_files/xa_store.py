@@ -23,8 +23,8 @@ from ...delta.store import storage
 from ...delta.store.remover import Remover
 from ...errors import TargetError
 from ...relay.span_tables import tables_of
+from ...relay.xa_branches import Branch
 from ...runtime.private_files import make_private_folder
-from ...schedule.branches import Branch
 from .log_bytes import copy_bytes, durable_file
 
 Hidden = Callable[[str], str]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...decode.key_hash import hash_binary
+from ...binlog.kernels.key_hash import hash_binary
 from .delta_columns import bits, flat_parts
 
 Digests = npt.NDArray[np.uint64]

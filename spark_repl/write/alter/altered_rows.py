@@ -42,7 +42,6 @@ from ...tables.column import DATE_TYPES, Column, ColumnType, Form
 from ..files.compaction import CompactTask, live_rows
 from ..files.key_index import write_indexed
 from ..files.write_task import Written
-from ..rows.scd2_history import are_outlived, check_fit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -334,3 +333,29 @@ def check_replaced_texts(values: pa.Array, change: TypeChange) -> None:
         return
     if pc.any(pc.match_substring(values, REPLACEMENT)).as_py():
         raise change.refused("a text has U+FFFD, which may stand for bytes without a character")
+
+
+_STRICT_ALL_TABLES = 1 << 22
+
+
+def are_outlived(definition: TargetTable, arrays: Sequence[pa.Array]) -> pa.Array | None:
+    """Return which of some rows, ``arrays`` [columns of the table], are versions that the source no
+    longer has; None: none is."""
+    current = definition.current_column
+    if current < 0:
+        return None
+    return pc.invert(pc.fill_null(arrays[current], False))
+
+
+def check_fit(values: pa.Array, gone: pa.Array | None, change: TypeChange) -> None:
+    """Raise StatementError if a value of the rows that the source no longer has (``gone``) does not
+    fit. It is checked in strict mode, because in other modes a server stores a different value."""
+    if gone is None or change.session.is_strict:
+        return
+    mode = change.session.sql_mode | _STRICT_ALL_TABLES
+    strict = replace(change, session=replace(change.session, sql_mode=mode))
+    try:
+        convert(values.filter(gone), strict)
+    except StatementError as error:
+        error.message += ", in a version that the source has no more"
+        raise

@@ -15,7 +15,7 @@ from ...decode.cascades.cascade_simulation import CASCADE, NO_ACTION, SET_NULL
 from ...decode.cascades.row_chains import Graph
 from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError
-from ..rows.keyless_changes import value_codes
+from ..files.key_index import value_codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -26,8 +26,8 @@ from ...decode.stage_task import Staged
 from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
-from ..files.write_task import FILE, ROW, write_part
 from .cascade_codes import Codes, codes_of, graph_of
+from .referencing import FILE, ROW, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

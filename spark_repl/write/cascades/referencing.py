@@ -6,7 +6,9 @@ finds numbers, dates and bytes. A scan of these columns finds texts, which a col
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import uuid
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,19 +17,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.charsets.collation_compare import EXACT, comparable
+from ...decode.stage_task import Part, StagedObject
 from ...delta.files import deletion_vector
 from ...delta.files.delta_columns import one_chunk, open_file, read_rows, stored_columns, with_type
 from ...errors import DecodeError
+from ...runtime.target_uri import is_remote
 from ..files.key_index import IndexTask, KeyIndex, hash_keys
-from ..files.write_task import FILE, ROW, write_part
 
 if TYPE_CHECKING:
-    from ...decode.stage_task import Part
     from ...tables.target_table import TargetTable
     from ..files.compaction import CompactTask
     from ..files.write_task import LiveFile
 
 Longs = npt.NDArray[np.int64]
+
+FILE, ROW = "file", "row"
+"""columns that follow the table's own in rows that a task hands on: where the row is"""
 
 
 @dataclass(frozen=True)
@@ -119,3 +124,25 @@ def _read(task: ReferencingTask, path: str, rows: Longs) -> pa.Table:
     places = [pa.array([path] * len(rows), pa.string()), pa.array(rows)]
     names = [*map(str, range(len(types))), FILE, ROW]
     return pa.Table.from_arrays([*arrays, *places], names=names)
+
+
+def write_part(name: str, rows: pa.Table, folder: str | None) -> Part:
+    """Write ``rows`` into a new file or object, and return them as a Part. None: keep them in
+    memory."""
+    if folder is None or is_remote(folder):
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, rows.schema) as stream:
+            stream.write_table(rows)
+        part = Part(name, 0, len(rows), whole=True)
+        if folder is None:
+            return replace(part, blob=buffer.getvalue().to_pybytes())
+        out = StagedObject(folder, "cascade")
+        part = out.write(part, buffer.getvalue())
+        out.close()
+        return part
+    path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
+    with pa.OSFile(path, "wb") as sink:
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        size = sink.tell()
+    return Part(name, 0, len(rows), path=path, length=size, whole=True)

@@ -1,25 +1,18 @@
-"""Tasks of workers that write a group's rows: which rows and files they get, what they return, and
-rows that they hand to other tasks in files."""
+"""Tasks of workers that write a group's rows: which rows and files they get, and what they
+return."""
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...decode.stage_task import Part, StagedObject
-from ...runtime.target_uri import is_remote
-
 if TYPE_CHECKING:
+    from ...decode.stage_task import Part
     from ...delta.files.delta_columns import Columns
     from ...tables.target_table import TargetTable
-
-FILE, ROW = "file", "row"
-"""columns that follow the table's own in rows that a task hands on: where the row is"""
 
 
 @dataclass(frozen=True)
@@ -115,25 +108,3 @@ def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, lis
 def faults_of(written: Iterable[Written]) -> list[Violation]:
     """Return the violations of all results."""
     return [fault for part in written for fault in part.violations]
-
-
-def write_part(name: str, rows: pa.Table, folder: str | None) -> Part:
-    """Write ``rows`` into a new file or object, and return them as a Part. None: keep them in
-    memory."""
-    if folder is None or is_remote(folder):
-        buffer = pa.BufferOutputStream()
-        with pa.ipc.new_stream(buffer, rows.schema) as stream:
-            stream.write_table(rows)
-        part = Part(name, 0, len(rows), whole=True)
-        if folder is None:
-            return replace(part, blob=buffer.getvalue().to_pybytes())
-        out = StagedObject(folder, "cascade")
-        part = out.write(part, buffer.getvalue())
-        out.close()
-        return part
-    path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
-    with pa.OSFile(path, "wb") as sink:
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
-        size = sink.tell()
-    return Part(name, 0, len(rows), path=path, length=size, whole=True)

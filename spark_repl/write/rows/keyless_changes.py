@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from ...alter.defaults import default_value
 from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
-from ...delta.files.delta_columns import bits, equal, flat_parts, one_chunk
+from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError, reset_table
 from ...position import RelayPosition
-from ..files.key_index import hash_keys
 from . import partial_row_fill
 
 if TYPE_CHECKING:
@@ -70,31 +69,3 @@ def heads(column: pa.ChunkedArray) -> Longs:
     lists = one_chunk(column)
     first: Longs = lists.values.to_numpy()[lists.offsets.to_numpy()[:-1]]
     return first
-
-
-def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
-    """Return numbers 0..n-1 for rows that differ in a value, bit for bit, and n. Equal rows have
-    equal numbers."""
-    encoded = pa.array(hash_keys(rows.columns)).dictionary_encode()
-    code = encoded.indices.to_numpy().astype(np.int32)
-    first = np.empty(len(encoded.dictionary), np.int64)
-    first[code[::-1]] = np.arange(len(code))[::-1]
-    # Hashes may collide: compare each row with the first row that has its code.
-    again = np.flatnonzero(first[code] != np.arange(len(code)))
-    left, right = rows.take(pa.array(again)), rows.take(pa.array(first[code[again]]))
-    for column, twin in zip(left.columns, right.columns, strict=True):
-        if not equal(one_chunk(column), one_chunk(twin), bitwise=True).all():
-            return _compared(rows)  # zeros with a sign, or two rows of one hash
-    return code, len(first)
-
-
-def _compared(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
-    """Return the codes of ``value_codes``, made from the rows' values without their hashes."""
-    total, count = np.zeros(rows.num_rows, np.int64), 1
-    for column in rows.columns:
-        for flat in flat_parts(one_chunk(column)):
-            encoded = bits(flat).dictionary_encode()
-            index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            pairs = pa.array(total * (len(encoded.dictionary) + 1) + index + 1).dictionary_encode()
-            total, count = pairs.indices.to_numpy().astype(np.int64), len(pairs.dictionary)
-    return total.astype(np.int32), count

@@ -22,7 +22,8 @@ from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.large_columns import joined
-from .keyless_changes import heads, keyless_rows, value_codes
+from ..files.key_index import value_codes
+from .keyless_changes import heads, keyless_rows
 from .partial_row_fill import ChangeLog, MissingValues, fill_partial_rows
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ The target's rows of a key go, and the source's rows of the key come (``staged_r
 
 from __future__ import annotations
 
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...errors import RowsRefused
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 
     from ...control.table.cut import Cut
     from ...decode.stage_task import Part
+    from ...gtid import GtidSet
     from ...runtime.workers import Workers
+    from ...tables.target_table import TargetTable
     from ..files.write_task import Written
     from ..tables.table import Table
     from ..tables.tracking import Tracking
+    from .certain_rows import Keys
     from .direct_writer import DirectWriter
 
 
@@ -84,3 +88,34 @@ class RowRepair:
     def _discard(table: Table, written: Sequence[Written], tried_behind: int | None) -> None:
         for part in written:
             discard(table.folder, part.files, tried_behind=tried_behind)
+
+
+@dataclass(frozen=True)
+class RowsToRepair:
+    """Rows that were read from the source for one table.
+
+    ``keys``: digests, sorted. ``behind``, ``until``: the rows were read after this cut and before
+    these GTIDs. ``parts``: the staged rows to remove and to add, in the source's ``definition``.
+    ``path``: the table's path, relative to the target.
+
+    ``outcome``: the version of the commit, None if the table already had the rows, or RowsRefused.
+    ``RowRepairs`` sets it; the thread that read the rows waits for it.
+    """
+
+    definition: TargetTable
+    path: str
+    keys: Keys
+    behind: Cut
+    until: GtidSet
+    parts: tuple[Part, ...]
+    outcome: Future[int | None] = field(default_factory=Future)
+
+    @property
+    def table(self) -> str:
+        return self.definition.name
+
+    @property
+    def refused(self) -> BaseException | None:
+        """Return the reason why the rows were not committed. Return None also while there is no
+        outcome."""
+        return self.outcome.exception() if self.outcome.done() else None

@@ -6,15 +6,14 @@ handles all images that a group has of a key, in the order of the log, so it ord
 the key after the first. The first image may end a version that the target holds: the task looks up
 that row, marks it deleted, and writes it again with its end.
 
-``TruncatedVersions`` ends all current versions at a TRUNCATE. ``ended`` and ``check_fit`` are for
-ALTER TABLE, which must not change the values of versions that the source no longer has.
+``TruncatedVersions`` ends all current versions at a TRUNCATE.
 """
 
 from __future__ import annotations
 
 import array
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,12 +24,11 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from ...binlog.rows.change_bits import EXISTS
-from ...convert.conversion import convert
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, codes
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk, read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
-from ...errors import SettingError, StatementError, TargetError
+from ...errors import SettingError, TargetError
 from ..files.change_data import write_changes
 from ..files.key_index import write_indexed
 from ..files.key_lookup import find_rows, index_of, key_text
@@ -42,34 +40,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ...convert.type_change import TypeChange
     from ...tables.target_table import TargetTable
     from ..files.write_task import WriteTask
-
-_STRICT_ALL_TABLES = 1 << 22
-
-
-def are_outlived(definition: TargetTable, arrays: Sequence[pa.Array]) -> pa.Array | None:
-    """Return which of some rows, ``arrays`` [columns of the table], are versions that the source no
-    longer has; None: none is."""
-    current = definition.current_column
-    if current < 0:
-        return None
-    return pc.invert(pc.fill_null(arrays[current], False))
-
-
-def check_fit(values: pa.Array, gone: pa.Array | None, change: TypeChange) -> None:
-    """Raise StatementError if a value of the rows that the source no longer has (``gone``) does not
-    fit. It is checked in strict mode, because in other modes a server stores a different value."""
-    if gone is None or change.session.is_strict:
-        return
-    mode = change.session.sql_mode | _STRICT_ALL_TABLES
-    strict = replace(change, session=replace(change.session, sql_mode=mode))
-    try:
-        convert(values.filter(gone), strict)
-    except StatementError as error:
-        error.message += ", in a version that the source has no more"
-        raise
 
 
 Longs = npt.NDArray[np.int64]

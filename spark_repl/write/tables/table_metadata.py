@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ... import formats
-from ...alter.recorded_definition import recorded_definition
 from ...config.renaming import SHARD
+from ...control.records.recorded_definition import recorded_definition
 from ...delta.log.log_replay import last_user_metadata
 from ...gtid import GtidSet
 from ...relay.source_places import SourcePlace

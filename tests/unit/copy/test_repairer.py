@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.start.repair_rows import RowsToRepair
 from spark_repl.control.records.repair_results import KIND, RepairResult, repair_results
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
@@ -28,6 +27,7 @@ from spark_repl.errors import (
     SourceError,
 )
 from spark_repl.gtid import GtidSet
+from spark_repl.write.rows.row_repair import RowsToRepair
 from tests.support.local_delta import at_once
 
 KEYS = pa.table({

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from spark_repl import read_changes
 from spark_repl.decode import spans
 from spark_repl.decode.spans import read_images
-from spark_repl.decode.stage_task import Span
 from spark_repl.errors import DecodeError, LogError
 from spark_repl.position import RelayPosition
+from spark_repl.relay.span import Span
 from tests.support.binlog_writer import Change, LogWriter, Table, insert
 
 TABLE = Table("a", (("id", "int"), ("v", "varchar(200)")))

@@ -14,7 +14,7 @@ from spark_repl.decode.stage_task import Part, Staged
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD, Kind
-from spark_repl.schedule.branches import Branch, XaGroup
+from spark_repl.relay.xa_branches import Branch, XaGroup
 from spark_repl.schedule.group import BY_HAND_MAX, NO_SLOT, ByHand, Group, StagedGroup
 from spark_repl.schedule.planner import Planner, assign_workers
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.kernels import jit
+from spark_repl.binlog.kernels.key_hash import hash_binary
 from spark_repl.config import Config
-from spark_repl.decode.key_hash import hash_binary
 from spark_repl.service.shared_spark import SharedSpark
 
 SCRIPT = """
@@ -18,7 +18,7 @@ import os, sys
 import pyarrow as pa
 from spark_repl.binlog.kernels import cache, jit
 from spark_repl.decode import key_hash
-from spark_repl.runtime.user_cache import cache_folder
+from spark_repl.user_cache import cache_folder
 from spark_repl.service.worker_daemon import MODULES, load_worker_kernels, load_worker_modules
 
 load_worker_modules(MODULES)

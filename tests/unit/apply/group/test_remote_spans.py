@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.apply.group.remote_spans import RemoteSpans
 from spark_repl.decode.spans import read_span
-from spark_repl.decode.stage_task import Span, StageTask
+from spark_repl.decode.stage_task import StageTask
 from spark_repl.errors import DecodeError
 from spark_repl.relay.archived_ranges import (
     ArchivedChunk,
@@ -20,6 +20,7 @@ from spark_repl.relay.archived_ranges import (
     write_record,
 )
 from spark_repl.relay.remote_bytes import RemoteBytes, SentBytes
+from spark_repl.relay.span import Span
 from spark_repl.relay.split_transactions import Piece
 from spark_repl.runtime.object_store import ObjectStore
 

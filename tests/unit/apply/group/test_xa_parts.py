@@ -19,8 +19,8 @@ from spark_repl.errors import FencedError, GivenUpError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD, Kind
+from spark_repl.relay.xa_branches import XaGroup
 from spark_repl.runtime.retry import Retries, Retry
-from spark_repl.schedule.branches import XaGroup
 from spark_repl.schedule.group import Group
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import applier

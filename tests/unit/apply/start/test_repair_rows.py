@@ -10,13 +10,14 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.start.repair_rows import RowRepairs, RowsToRepair
+from spark_repl.apply.start.repair_rows import RowRepairs
 from spark_repl.control.table.cut import Cut
 from spark_repl.errors import RowsOutdated
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.record import RECORD
 from spark_repl.sql.classify import classify
 from spark_repl.tables.target_table import TargetTable
+from spark_repl.write.rows.row_repair import RowsToRepair
 
 SET = "11111111-2222-3333-4444-555555555555:1-"
 CUT = Cut(100, f"{SET}3", "log", {}, {}, group_gtids="")

@@ -30,7 +30,7 @@ import sys
 if sys.argv[1] == "no numba":
     sys.modules["numba"] = None
 import numpy as np, pyarrow as pa
-from spark_repl.decode.key_hash import hash_binary
+from spark_repl.binlog.kernels.key_hash import hash_binary
 from tests.unit.binlog.kernels.test_jit_without_compiler import answers
 print(answers(), hash_binary(pa.array([b"a", b"bc", None, b""])).tolist())
 """
@@ -92,7 +92,7 @@ def test_a_second_start_compiles_nothing(tmp_path: Path) -> None:
     """The cache on disk has every kernel that a first process needed. Looked at in a copy, as other
     tests may be compiling; compiling everything for it alone takes a minute."""
     from spark_repl.binlog.kernels.cache import _folders
-    from spark_repl.runtime.user_cache import cache_folder
+    from spark_repl.user_cache import cache_folder
 
     compiled()
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}

@@ -13,13 +13,14 @@ from spark_repl.binlog.json.diff import apply_diffs, pending_diffs
 from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.decode.stage_task import Span, StageTask
+from spark_repl.decode.stage_task import StageTask
 from spark_repl.decode.stage_worker import stage
 from spark_repl.errors import DecodeError
 from spark_repl.position import RelayPosition
 from spark_repl.relay.file_transactions import begin, extend
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Kind
+from spark_repl.relay.span import Span
 from spark_repl.tables.column import ColumnType
 from tests.support.decoder_log import printed, read_log
 

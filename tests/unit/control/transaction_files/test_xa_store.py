@@ -15,7 +15,7 @@ from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.delta.store import storage
 from spark_repl.errors import FormatError, StatementError, TargetError
 from spark_repl.relay.split_transactions import Piece
-from spark_repl.schedule.branches import Branch, Branches
+from spark_repl.relay.xa_branches import Branch, Branches
 
 
 @pytest.fixture

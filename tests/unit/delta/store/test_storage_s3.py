@@ -36,10 +36,10 @@ from spark_repl.delta.log.log_replay import checksum_path
 from spark_repl.delta.log.log_state import LiveTotals
 from spark_repl.delta.store import storage
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
+from spark_repl.relay.xa_branches import Branch, Xid
 from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store_clients import spark_settings
 from spark_repl.runtime.target_uri import canonical
-from spark_repl.schedule.branches import Branch, Xid
 from spark_repl.write.files.key_index import KeyIndex
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, rows, run

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.decode.key_hash import NULL_HASH
+from spark_repl.binlog.kernels.key_hash import NULL_HASH
 from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.tables.column import Column, ColumnType
 from spark_repl.tables.target_table import TargetTable

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.tables.column import GEOMETRY_STRUCT, VECTOR_LIST
+from spark_repl.write.files.key_index import value_codes
 from spark_repl.write.rows import keyless_changes
-from spark_repl.write.rows.keyless_changes import value_codes
 
 _COLUMNS: dict[pa.DataType, list[Any]] = {
     pa.int32(): [1, 2, None],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.alter.recorded_definition import recorded_definition
+from spark_repl.control.records.recorded_definition import recorded_definition
 from spark_repl.sql.charsets import ASSUMED
 from spark_repl.tables.column import Column, ColumnType
 from spark_repl.tables.target_table import TargetTable

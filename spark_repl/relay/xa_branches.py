@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from ..binlog.events.transaction import Kind
 from ..binlog.events.xid import DAMAGED, Xid
 from ..errors import StatementError
-from ..relay.split_transactions import Piece, open_pieces
+from .split_transactions import Piece, open_pieces
 
 _UNKNOWN, _WRONG_STATE, _DUPLICATE = 1397, 1399, 1440
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.kernels.jit import jit_allocating
+from .jit import jit_allocating
 
 NULL_HASH = -7046029254386353131
 

@@ -11,8 +11,8 @@ from ..tables.table_definition import SYSTEM_SCHEMAS
 
 if TYPE_CHECKING:
     from ..binlog.types.forms import Forms
-    from ..rules.rewrites import Rewrites
     from ..tables.source_table import SourceTable
+    from .rewrites import Rewrites
 
 SHARED = (
     "leave one of the two out (filters.ignore_table has names as they are behind"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..binlog.charsets.charset import charset_of
-from ..sql.charsets import ASSUMED, collation
-from ..tables.column import CHARACTER_TYPES, Column
-from ..tables.target_table import TargetTable
+from ...binlog.charsets.charset import charset_of
+from ...sql.charsets import ASSUMED, collation
+from ...tables.column import CHARACTER_TYPES, Column
+from ...tables.target_table import TargetTable
 
 
 def recorded_definition(text: str) -> TargetTable:
