@@ -1,4 +1,13 @@
-"""GtidSet: a set of global transaction identifiers, with tags, as MySQL prints and stores it."""
+"""GtidSet: a set of global transaction identifiers, with tags, as MySQL prints and stores it.
+
+All rooms use it. A set is immutable, and is kept as sorted intervals that neither overlap nor
+touch: two sets are equal if they have the same intervals, and ``str`` prints the text that MySQL
+prints. Intervals include their first number and exclude their last one. Anonymous transactions,
+which have number 0, are in no set.
+
+``parse`` raises ConfigError for a text that MySQL calls malformed. ``decode`` raises LogError for
+damaged bytes of a PREVIOUS_GTIDS event. Functions for arrays have no loop over transactions.
+"""
 
 from __future__ import annotations
 

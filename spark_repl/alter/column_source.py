@@ -1,4 +1,16 @@
-"""The source of each column's values for existing rows after ALTER TABLE."""
+"""The source of each column's values for existing rows after ALTER TABLE.
+
+``apply_alter`` calls ``column_sources`` with the table's columns before and after a statement. The
+result has one entry for each column: its old values, a constant, the time of the statement, an
+expression over other columns, or ``UnknownValue`` with a reason. No row is read here; the workers
+compute the values (``write.alter.altered_rows``).
+
+Invariant: a source is returned only if the log surely determines the value that the server stored.
+What depends on a setting that is not logged, on a collation, or on the server's choice of algorithm
+is an ``UnknownValue``, never an error and never a guess: the table is then copied. Reasons hide
+literals, because the column may be masked. Design: docs/design/schema-changes.md,
+docs/design/expressions.md.
+"""
 
 from __future__ import annotations
 

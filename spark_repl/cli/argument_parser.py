@@ -1,4 +1,11 @@
-"""The parser of the command line, with the texts of ``--help``."""
+"""The parser of the command line, with the texts of ``--help``.
+
+``cli.main`` calls ``parser`` with the function of each command. Here are only names, help texts,
+defaults and the checks that argparse makes; the commands' modules check the rest. Options that
+several commands have come from ``cli.commands``, with one text each, and so do the groups of the
+help. A wrong command line ends the process with exit code 2, before the module of a command is
+imported. docs/command-line.md describes the commands for users.
+"""
 
 from __future__ import annotations
 

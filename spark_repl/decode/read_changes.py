@@ -1,6 +1,15 @@
 """read_changes: the row changes of recorded binary logs as Arrow record batches, without Spark.
 
-The batches are returned one table at a time.
+It is a function of the package for users; the bench calls it, and ``observe.quarantine_rows`` uses
+``table_batches``. The batches are returned one table at a time, in the log's order for each table.
+Statements are followed for what rows depend on (definitions of tables, prepared XA branches) and
+return nothing themselves. The log may be written and purged meanwhile: a lease holds the files that
+are read.
+
+Raises LogError for damage, DecodeError for a value that can't be decoded without a loss, and
+StatementError for changes that the log has as a statement's text. Each has file, position and GTID.
+Bytes after the last whole transaction are logged as a warning. Design:
+docs/design/reading-the-log.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,13 @@
 """Reading spans: transactions of a log file, read again and decoded a slice at a time.
 
-A transaction that may be larger than memory is read window by window.
+Workers call ``read_task`` with the spans of their task; ``read_changes`` and the emulation of
+cascades call ``read_images``. A slice has at most 16 MiB, which bounds a worker's memory: a larger
+transaction is read window by window, and a compressed one is decompressed window by window.
+
+Invariants: images come in the order of the log. If the log has checksums, the CRC32 of each event,
+or of the compressed payload, is verified before its rows are decoded. A file that became shorter
+since it was indexed is an error, not an end. Raises DecodeError with the transaction's position
+and, from ``read_task``, with the file. Design: docs/design/reading-the-log.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,13 @@
 """Functions of text and bytes, which count characters of text and bytes of bytes. CONCAT, SUBSTR,
 TRIM, LENGTH and UPPER are computed by column; REPLACE, REPEAT, REVERSE and padding are computed
 value by value.
+
+``expressions.functions`` has the table from a function's name to its two functions here.
+``build_...`` runs on the driver: it types the inputs as MySQL does, and raises NotComputed for a
+form that was not measured equal. ``compute_...`` runs on the workers over Arrow arrays, and raises
+Unconvertible for a value whose result depends on something that the log lacks, such as letters
+beyond ASCII in an unknown character set. NULL in gives NULL out, but in CONCAT_WS. This room is
+frozen: docs/design/expressions.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,17 @@
-"""TransactionIndex: one record per complete transaction of a relay log, in log order."""
+"""TransactionIndex: one record per complete transaction of a relay log, in log order.
+
+``build_index`` scans the files once and stores an index for each, so that a later start scans only
+what is new. The applier, the stream's source and the commands of ``relay`` call it. A stored index
+is a cache: it is used only if the file's fingerprint and the transaction that was open before the
+file are still the same, and it may be removed at any time.
+
+Invariants: ``position`` and ``end`` ascend from record to record, so lookups bisect them. A file
+other than the last one ends with a ROTATE or STOP event, or the next file's GTIDs show that nothing
+is missing. The last file's tail is no error, because a server may be writing it: ``Tail`` describes
+it. Raises LogError with file and position for other damage. With ``up_to_damage`` the index ends
+before the damage instead, and ``damage`` has the error. Design: docs/design/relay-log.md,
+docs/design/reading-the-log.md.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,17 @@
 """RelayLog: the files of a recorded binary log or relay log, in order. Only their heads are read
-(``relay_file``)."""
+(``relay_file``).
+
+``open_log`` opens a folder, a file or an index file. It takes no lock, and writes nothing: a
+receiver may write and purge the log meanwhile. A log that a receiver writes ends at its published
+end (``relay.end``), up to which all bytes are whole and durable. Any other log ends at its last
+file's end, which may be in the middle of an event.
+
+Invariants: the numbers of the files ascend without a gap. The published end and the list of files
+are of one log: a log id ties them together. ``read_while_purged`` calls its function again with the
+log as it is then if a file is purged while it is read. Raises LogError for a folder without logs, a
+missing file, or a file that is no binary log. Design: docs/design/relay-log.md,
+docs/design/replica-logs.md.
+"""
 
 from __future__ import annotations
 

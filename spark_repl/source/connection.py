@@ -1,6 +1,14 @@
 """A connection to a MySQL server: opened and authenticated by PyMySQL, then read by our own code.
 
+Receiver, copies and ``verify`` use it. ``connect`` returns a session for queries, with the password
+read again at each call. ``DumpConnection`` asks a server for its binary log: after ``start`` the
+bytes come from ``read_into``, and ``send`` sends acknowledgements. Nothing on the server is changed
+but the session's own variables, and the session's own thread is ended.
+
 Faults of the source are found here, before anything is received, and reported with their remedy.
+Raises SourceLostError if a retry may help (network, shutdown, too many connections), SourceError if
+it will not, and SecretError if a password, key or certificate can't be read. The packets are in
+``source.dump``. Design: docs/design/setting-up.md, docs/design/relay-log.md.
 """
 
 from __future__ import annotations

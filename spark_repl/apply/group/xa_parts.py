@@ -1,4 +1,15 @@
-"""XaParts: follows the XA transactions of the log, batch by batch, in the log's order."""
+"""XaParts: follows the XA transactions of the log, batch by batch, in the log's order.
+
+The pipeline calls ``resolve`` with each batch, and then ``enter`` with each group of it. An XA
+transaction has a first part (XA PREPARE) and a second one (XA COMMIT or XA ROLLBACK), which may
+come much later in the log. Two states are kept: the branches at the last record that was resolved,
+and those at the last group that was entered.
+
+Invariant: a branch that is still prepared after a group has its bytes on disk, in ``XaStore``,
+before the group can commit. Rows of a branch are applied only at its XA COMMIT. An unknown XID is
+error 1397 and a duplicate one 1440, as on MySQL; ``resolve`` returns such an error with the records
+before it instead of raising it. Design: docs/design/xa.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""Replica: one channel's applier, from the relay folder to the target, through a Spark stream."""
+"""Replica: the applier of one channel, from the claim of its target to its release.
+
+The commands ``apply`` and ``run``, and the bench, use it as a context manager. ``start`` opens the
+log, claims the target and finds the place to resume at; ``apply`` runs the stream; ``close``
+releases the target. ``_open`` builds all other parts from the target's state, and is also the way
+back: after a former owner's late commit, a finished copy, or a quarantine, ``apply`` opens the
+target again and continues from what the tables hold.
+
+Invariants: one owner has a target, and an owner that was succeeded can't commit (``control``).
+Everything before an error is committed when the error is raised. ``stop``, ``fail`` and ``take_in``
+may be called from any thread. Tests inject I/O, clocks and workers through ``Parts``. Raises
+ConfigError before the target is touched, then LogError, FencedError, HistoryError, TargetError.
+Design: docs/design/groups.md, docs/design/owner-lease.md, docs/design/positions.md.
+"""
 
 from __future__ import annotations
 

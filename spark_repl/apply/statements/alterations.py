@@ -1,5 +1,16 @@
 """Alterations: ALTER TABLE, CREATE INDEX and DROP INDEX of one table of the target, with their
-effects on foreign keys of other tables."""
+effects on foreign keys of other tables.
+
+``Statements`` calls ``apply`` with a statement of the log while no group is being applied. First
+the source's definition is altered (``alter.apply_alter``), then the rules of ``[[tables]]`` shape
+the target's definition, then ``TableChanges`` writes: the definition only, other columns, or all
+rows again.
+
+Invariant: everything that can be refused is refused before anything is done. StatementError means
+that the log does not determine the outcome; the caller then lets the table wait for a copy.
+SettingError means that the settings or the table's policy do not allow the outcome; a copy would
+not be allowed either, so the applier stops. Design: docs/design/schema-changes.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Stream: Spark's structured stream over the log, one batch of transactions after the other."""
+"""RelayStream: Spark's structured stream over the log, one batch of transactions after the other.
+
+``Replica`` runs it. Spark calls the function of ``foreachBatch`` on a thread of Py4J's with the
+places of a batch's transactions, and the coordinator applies them. Without ``foreachBatch`` (Spark
+Connect) the same transactions are read from the log directly.
+
+Invariants: a lock admits one batch at a time, of the stream or of ``_apply_logged``. The checkpoint
+records a batch as done only after the tables have it; the tables' own positions decide, and the
+checkpoint may lag. A purge can't remove the file where the stream begins, because a lease is held
+on it. The first error of a batch ends the stream, and ``run`` raises that error rather than the one
+that Spark makes of it. Design: docs/design/runtime.md, docs/design/groups.md.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,14 @@
 """parse_table_map: the body of a TABLE_MAP event -> SourceTable.
 
-The layout is in the MySQL source, libs/mysql/binlog/event/rows_event.h (Table_map_event).
+``binlog.rows.walk`` calls it for each event; results are cached by the event's bytes. With
+binlog_row_metadata=FULL the event has everything: names, types, character sets, members of ENUM and
+SET, and the primary key. With MINIMAL it lacks the names, the members and the key. These come from
+the schema history (``definitions``), which has to agree with the event's types and lengths.
+
+Raises DecodeError for a damaged body, for a table that the schema history lacks or contradicts, and
+for a missing character set or member. It never guesses a name or a type. The layout is in the MySQL
+source, libs/mysql/binlog/event/rows_event.h (Table_map_event). Design:
+docs/design/table-definitions.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,13 @@
 """Kernels over row images: they locate images and their key columns.
 
-Two further kernels find the values, and the keys, of row images that were walked before.
+``binlog.rows.walk`` calls ``walk_images`` for the events of one table map; ``locate`` then finds
+values, and ``key_offsets`` and ``key_bytes`` keys, in the images that were walked. All are compiled
+by numba, and run unchanged in Python where there is no compiler. ``walk_images`` writes into arrays
+of the caller, and returns FULL if they are too small for the next change.
+
+Invariants: a kernel raises nothing and never reads beyond ``end``. Damage is an error code
+(BODY_CUT, WIDTH and so on) or -1, which ``walk`` turns into a DecodeError. Places are offsets into
+the buffer of bytes. Design: docs/design/kernels.md, docs/design/partial-images.md.
 """
 
 from __future__ import annotations

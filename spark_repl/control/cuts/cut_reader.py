@@ -1,4 +1,15 @@
-"""CutReader: every table of a target at one committed state of the source."""
+"""CutReader: every table of a target at one committed state of the source.
+
+``cut`` is the package's function for readers, and ``find_cut`` selects the row of the control table
+that it reads. The commands of ``cut``, ``verify`` and the bench call them. Reading takes no lock
+and writes nothing to the target, so it may run beside the applier, and on another host. A cut names
+a version of each Delta table, and a reader asks Spark for exactly these versions: commits before or
+after the cut are not visible. ``table`` refuses a table that waits for a copy, and one in
+quarantine unless the caller allows it.
+
+Raises ConfigError for a wrong name, TargetError for a cut that is not kept any more, and SetupError
+for a session that can't read Delta. Design: docs/design/control-table.md.
+"""
 
 from __future__ import annotations
 

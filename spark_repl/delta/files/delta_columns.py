@@ -1,6 +1,14 @@
 """Columns of a Delta table: Arrow types to Delta's schema JSON, and data files in Parquet.
 
+Everything that writes or reads a data file uses it. ``Columns`` has the physical names, field ids
+and Delta types of one table, from its schemaString, with or without column mapping. ``write_file``
+returns the ``add`` action of a file that is on disk, or in the store, when it returns.
 ``common_type`` returns the Delta type that holds every value of two types unchanged.
+
+Invariants: a file has only rows of one partition. A column that a file lacks, because the table got
+it later, is all NULL. ``equal`` compares values, and with ``bitwise`` their bits, in which -0.0 is
+not 0.0. Files of other writers are read as well, with INT96 timestamps. Raises SchemaError for a
+type that Delta lacks. Design: docs/design/column-mapping.md, docs/design/delta-commits.md.
 """
 
 from __future__ import annotations

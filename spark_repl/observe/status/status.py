@@ -1,4 +1,15 @@
-"""Status: one look at a target, under the names of MySQL's performance_schema tables. No Spark."""
+"""The status of a target: replication tables as in performance_schema, and the state of its tables.
+
+``status`` is what ``spark-repl status`` prints and the applier's page shows. It only reads: the
+control table, the reports that applier and receiver write into files, and the tables' own logs. It
+needs neither Spark nor the running processes, and works after a crash. Fields of MySQL's tables
+have MySQL's names; their meanings are in docs/operations.md.
+
+A report counts only if it is of the present owner's epoch; states of an applier count only while
+its process runs. A process of another host can't be watched, so ``owner.here`` shows whether its
+end can be seen. Raises TargetError if there is neither a target nor a receiver's log, ConfigError
+if there are several channels and none is named. Design: docs/design/observing.md.
+"""
 
 from __future__ import annotations
 

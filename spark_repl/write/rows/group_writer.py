@@ -1,4 +1,17 @@
-"""GroupWriter: staged net changes of a group -> data files -> one commit per table."""
+"""GroupWriter: writes the row changes of one group to all its tables, each in one Delta commit.
+
+``apply.group.group_committer`` calls ``write`` with a group that the workers have read. The way is
+plan, write, check, commit: the tasks write files, nothing is visible before the commits, and
+``checked`` is the last place at which an error leaves all tables as they were. Tables commit side
+by side. A table that has the group from an earlier attempt is passed over, so a group can be
+written again after any failure.
+
+Invariants: the lock of each Delta table that changes is held from planning to the last commit. If a
+commit's answer is lost, ``_resolve`` reads the tables' logs to find out what landed, and removes
+only files that no table will get. Raises RowError for the lowest failing transaction before
+anything is committed, SchemaError for a definition that does not fit, and FencedError or
+FormerOwnerError for another process's commit. Design: docs/design/direct-writer.md.
+"""
 
 from __future__ import annotations
 

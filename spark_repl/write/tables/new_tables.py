@@ -1,5 +1,17 @@
 """NewTables: creates tables in Delta, each with the position from which it holds rows, in a folder
-that no table had before."""
+that no table had before.
+
+``Tracking`` calls it for CREATE TABLE, for a table that is first seen in a TABLE_MAP, for shards
+and for the tables of copies. The control table announces a path before the Delta table is created
+there, so a crash in between leaves a name on record and no table without an owner. A table's first
+commit has its definition and position.
+
+Invariants: a path is given once, also if another process plans a copy meanwhile: an announcement
+that a newer copy overtakes is tried again with another path. A name belongs to one channel of the
+target, unless its rule allows several. Raises TargetError if another writer has a Delta table at
+the path, or another channel the name, and SettingError for rules that do not fit the table. Design:
+docs/design/table-definitions.md, docs/design/shards.md.
+"""
 
 from __future__ import annotations
 
