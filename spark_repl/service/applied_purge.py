@@ -57,22 +57,23 @@ def applied_file(control: Control, relay: RelayLog) -> int:
 
 
 def purge_applied(
-    config: Config, control: Control | None = None, settle: Callable[[], None] | None = None
+    config: Config, control: Control | None = None, make_durable: Callable[[], None] | None = None
 ) -> Purged:
     """Remove relay log files that every table has passed, after the tables were made durable.
 
-    ``settle`` makes them durable. A running applier passes its own ``control`` and ``settle``,
+    ``make_durable`` makes them durable. A running applier passes its own ``control`` and
+    ``make_durable``,
     which have already read the control table. Raise ConfigError if no receiver writes the log,
     OSError if a table can't be made durable; nothing is removed then.
     """
     control = control or control_of(config)
     folder = Path(config.relay.path)
-    if settle is None:
-        settle = DurabilityBarrier(control, layout_of(config))
+    if make_durable is None:
+        make_durable = DurabilityBarrier(control, layout_of(config))
     with deciding(folder):
         relay, keep_from = read_while_purged(config.relay.path, partial(applied_file, control))
         if relay.files[0].number < keep_from:
-            settle()
+            make_durable()
         return purge(folder, keep_from)
 
 
@@ -97,7 +98,7 @@ def watch(
         current = _place(receiver.config, applier)
         if current != place or time.monotonic() - purged > _IDLE_PURGE_EVERY_S:
             tracking = applier.tracking
-            now = partial(purge, receiver.config, tracking.control, tracking.settle)
+            now = partial(purge, receiver.config, tracking.control, tracking.barrier)
             warned = _log_purged(now, warned)
             purged, place = time.monotonic(), current
         looked = time.monotonic()

@@ -222,7 +222,9 @@ def test_pruned_cuts_of_many_tables_leave_one_row_a_table(log: LogWriter, target
         with applier(log.folder, target, keys=KEYS, group_max_transactions=1) as found:
             apply_without_stream(found)
             assert len(found.control.rows("cut")) > 20
-            assert found.control.prune(PruneBy(Retention(0, 0, 0)), found.tracking.settle, due=True)
+            assert found.control.prune(
+                PruneBy(Retention(0, 0, 0)), found.tracking.barrier, due=True
+            )
             assert len(found.control.rows("cut")) == 1
     (cut,) = cuts(target)
     assert len(cut.tables) == _MANY + 2

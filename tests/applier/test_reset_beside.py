@@ -69,11 +69,11 @@ def check_us(us: LogWriter, target: Path) -> None:
 
 def remove_old(at: Channel) -> list[str]:
     """Remove what upkeep has seen to be replaced, and waited for."""
-    settle = DurabilityBarrier(at.control, at.layout)
-    remove_replaced(at.control, at.layout, 1, settle)
+    make_durable = DurabilityBarrier(at.control, at.layout)
+    remove_replaced(at.control, at.layout, 1, make_durable)
     for path in Path(at.layout.state, "replaced").rglob("*"):
         os.utime(path, (time.time() - 7200,) * 2)
-    return remove_replaced(at.control, at.layout, 1, settle)
+    return remove_replaced(at.control, at.layout, 1, make_durable)
 
 
 @pytest.mark.parametrize("then", ["reset", "upkeep"])

@@ -75,7 +75,7 @@ def test_a_sleeper_removes_no_row_of_control_that_others_need(
     """It sleeps for two hours: what came to the table meanwhile is old when it wakes."""
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
-    sleeper, settle = owned(target), DurabilityBarrier
+    sleeper = owned(target)
     log.transaction(insert(A, (2, "y")))
 
     def meanwhile() -> None:
@@ -93,7 +93,7 @@ def test_a_sleeper_removes_no_row_of_control_that_others_need(
             os.utime(path, (time.time() - 7200,) * 2)
 
     age(target / "_repl" / "control")
-    durable = settle(sleeper, Layout(str(target)))
+    durable = DurabilityBarrier(sleeper, Layout(str(target)))
     fenced = Sleeper(where, meanwhile).act(
         lambda: sleeper.prune(PruneBy(Retention(1, 1, 1)), durable, due=True)
     )

@@ -52,12 +52,12 @@ def test_bytes_stay_while_their_end_is_not_durable(log, target, monkeypatch, cap
     log.transaction(insert(A, (11, "plain")))
     true, fails = DurabilityBarrier.__call__, [OSError(errno.EIO, "Input/output error")]
 
-    def settle(self: DurabilityBarrier, **options: Any) -> None:
+    def make_durable(self: DurabilityBarrier, **options: Any) -> None:
         if fails:
             raise fails.pop()
         true(self, **options)
 
-    monkeypatch.setattr(DurabilityBarrier, "__call__", settle)
+    monkeypatch.setattr(DurabilityBarrier, "__call__", make_durable)
     with applier(log.folder, target, group_max_transactions=1) as found:
         parts = found.index.slice(0, found.index.end)
         found.coordinator.apply(parts[:-1])

@@ -113,10 +113,10 @@ def age(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         "publish_s": round((time.process_time() - began) / options.cuts, 5),
         "files_mib": _size(layout.control),
     }
-    settle = DurabilityBarrier(control, layout)
+    barrier = DurabilityBarrier(control, layout)
     for name in ("prune_s", "prune_again_s"):
         found[name] = _timed(
-            lambda: control.prune(PruneBy(Retention(1, 24, 168)), settle, due=True)
+            lambda: control.prune(PruneBy(Retention(1, 24, 168)), barrier, due=True)
         )
     return {**found, "kept": control.cut_count(), "pruned_mib": _size(layout.control, live=True),
             "prune_peak_mib": _peak_mib()}  # fmt: skip

@@ -189,9 +189,9 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
                 if step == 0:  # else power may fail within a new table's first sync (docs/limits)
                     first.enter_context(patch.object(UpkeepScheduler, "schedule"))
                 apply_without_stream(replica)
-                purge_applied(replica.config, settle=replica.tracking.settle)
+                purge_applied(replica.config, make_durable=replica.tracking.barrier)
                 if step == 0:
-                    replica.tracking.settle()
+                    replica.tracking.barrier()
             if step == STEPS - 1:
                 tend(replica)  # what was due beside it may be put off by other work
             failures.step(step)

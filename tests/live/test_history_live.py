@@ -166,6 +166,6 @@ def test_every_version_whatever_is_killed(
             time.sleep(0.2)  # the first copy has seen no row yet
         with Changing(server, seed) as changing:
             killer.run(int(os.environ.get("SPARK_REPL_KILLS", "3")))
-        killer.settle()
+        killer.catch_up()
     assert check(server, tmp_path / "lake") > 50
     assert changing.transactions > 50

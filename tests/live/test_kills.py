@@ -68,7 +68,7 @@ def test_kills_at_random_leave_each_promised_cut_readable(
                     killer.use("local-cluster[2,1,1024]")
                     killer.run(cluster)
             time.sleep(1)  # the newest cut has transactions from behind the last VACUUM
-        killer.settle()
+        killer.catch_up()
     cuts = Control(layout.control).cuts()
     history = SourceHistory(server, TABLES, tmp_path / "source-index")
     found = CutCheck(layout, history, beside.vacuums)

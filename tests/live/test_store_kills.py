@@ -73,7 +73,7 @@ def test_killed_at_random_on_a_faulty_store(
                     if cluster:
                         killer.use("local-cluster[2,1,1024]")
                         killer.run(cluster)
-                killer.settle()
+                killer.catch_up()
         cuts = Control(layout.control).cuts()
         history = SourceHistory(server, TABLES, tmp_path / "source-index")
         check = CutCheck(layout, history, ())

@@ -143,11 +143,11 @@ class Target:
 
     def _prune(self, dice: random.Random) -> None:
         retention = Dice(1, 1, 1) if dice.randrange(3) else Retention(0, 0, 0)
-        settle = DurabilityBarrier(self.owner, self.layout)
+        barrier = DurabilityBarrier(self.owner, self.layout)
         try:
-            self.owner.prune(PruneBy(retention), settle, due=True)
+            self.owner.prune(PruneBy(retention), barrier, due=True)
         except ConcurrentChangeError:  # the second time it has seen the other commits
-            self.owner.prune(PruneBy(retention), settle, due=True)
+            self.owner.prune(PruneBy(retention), barrier, due=True)
 
     def _pin(self, dice: random.Random) -> None:
         if kept := self.reader.cuts():

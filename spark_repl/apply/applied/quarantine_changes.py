@@ -152,7 +152,7 @@ class QuarantineChanges:
                 continue
             table = at.get(quarantine.path)
             if table is not None and table.position <= quarantine.held_from:
-                self.store.clean(quarantine.id, self._final.position, tracking.settle)
+                self.store.clean(quarantine.id, self._final.position, tracking.barrier)
                 self._tables.add(quarantine, mark := mark_of(self._newest, quarantine.path))
                 self.store.kept(quarantine.id, mark.by_owner if mark else {})  # checks the files
                 logger.warning(
@@ -170,7 +170,7 @@ class QuarantineChanges:
             ended.append(quarantine.id)
         # A reset that was cut off may leave folders without rows in the control table.
         forgotten = {*self.store.numbers()}.difference(quarantine.id for quarantine in recorded)
-        self.store.forget([*ended, *sorted(forgotten)], tracking.settle)
+        self.store.forget([*ended, *sorted(forgotten)], tracking.barrier)
         if fault is not None:
             self._begin(fault)
 

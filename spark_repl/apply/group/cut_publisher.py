@@ -61,7 +61,7 @@ class CutPublisher:
     ) -> None:
         self.mark, self._applied, self._tracking, self._store = mark, applied, tracking, store
         self._catch_up, self._retries = catch_up, retries
-        self._control, self._settle = tracking.control, tracking.settle
+        self._control, self._make_durable = tracking.control, tracking.barrier
         self.held_back: Group | None = None
         self._held_back_count, self._published_at = 0, 0.0
         self._ended: list[Branch] = []  # XA branches that ended after the last published cut
@@ -195,7 +195,7 @@ class CutPublisher:
         """Remove the bytes of XA branches that have ended. If that fails now, it is tried again
         after the next cut, or at the next start."""
         try:
-            self._store.forget(self._ended, self._settle)
+            self._store.forget(self._ended, self._make_durable)
             self._ended = []
         except OSError as error:
             count = len(self._ended)

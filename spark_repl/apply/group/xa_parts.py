@@ -95,7 +95,7 @@ class XaParts:
         dropped = {decision.position for decision in decisions if decision.action == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)
         control.check_owner()  # else the folder may hold another owner's branches
-        store.clean(prepared, tracking.settle)
+        store.clean(prepared, tracking.barrier)
         if prepared:
             named = ", ".join(str(branch.xid) for branch in prepared[:_NAMED])
             more = f" and {len(prepared) - _NAMED} more" if len(prepared) > _NAMED else ""

@@ -65,7 +65,7 @@ class QuarantineReplay:
         for quarantine in filter(None, ended):
             end(self._control, quarantine, ENDED[quarantine.asked])
         ended_ids = [quarantine.id for quarantine in ended if quarantine]
-        self._store.forget(ended_ids, self._tracking.settle)
+        self._store.forget(ended_ids, self._tracking.barrier)
         return point
 
     def _end(self, cut: Cut, by_hand: int, name: str, quarantine: Quarantine) -> Quarantine | None:

@@ -113,10 +113,11 @@ def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
 
 
 def remove_replaced(
-    control: Control, layout: Layout, hours: int, settle: Callable[[], None]
+    control: Control, layout: Layout, hours: int, make_durable: Callable[[], None]
 ) -> list[str]:
     """Remove tables that were first seen to be replaced ``hours`` ago: a reader may have opened the
-    last cut that names one just before that cut was pruned. ``settle`` first makes the newer cuts
+    last cut that names one just before that cut was pruned. ``make_durable`` first makes the newer
+    cuts
     durable. Tables of others stay. Return the removed paths. Raise OSError, FencedError, and what
     reading the control tables raises."""
     removed, remover = [], Remover(control.check_owner)
@@ -132,7 +133,7 @@ def remove_replaced(
         elif not removes_folder(path, folder, named_beside(control, layout.target, [path])):
             touch(note)
         else:
-            remover.folder(folder, settle)
+            remover.folder(folder, make_durable)
             reach("replaced_removed")
             _forget(layout, path)
             removed.append(path)

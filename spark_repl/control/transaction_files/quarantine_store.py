@@ -139,25 +139,27 @@ class QuarantineStore:
                 chosen.append(file)
         return chosen
 
-    def clean(self, number: str, position: int, settle: Callable[[], None]) -> None:
+    def clean(self, number: str, position: int, make_durable: Callable[[], None]) -> None:
         """Remove, at start, the transactions that were kept after the newest cut, at a packed
-        position, because the log still has them. Remove them after ``settle`` has made that cut
-        durable. Raise OSError, FencedError."""
+        position, because the log still has them. Remove them after ``make_durable`` has made that
+        cut durable. Raise OSError, FencedError."""
         matches = [(name, _NAME.fullmatch(name)) for name in self._names(number)]
         later = [name for name, match in matches if not match or int(match[1]) > position]
-        self._remover.files((os.path.join(self.folder, number, name) for name in later), settle)
+        self._remover.files(
+            (os.path.join(self.folder, number, name) for name in later), make_durable
+        )
 
     def numbers(self) -> list[str]:
         """Return the ids of the quarantines that have files. Raise OSError."""
         return storage.names(self.folder)
 
-    def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
-        """Remove the kept transactions of ended quarantines, after ``settle`` has made the record
-        of their end durable. Raise OSError."""
+    def forget(self, ended: Collection[str], make_durable: Callable[[], None]) -> None:
+        """Remove the kept transactions of ended quarantines, after ``make_durable`` has made the
+        record of their end durable. Raise OSError."""
         existing = set(self.numbers()) if ended else set()
         removable = [number for number in ended if number in existing]
         if removable:
-            settle()
+            make_durable()
             for number in removable:
                 reach("quarantine_forget")
                 self._remover.folder(os.path.join(self.folder, number), bool)

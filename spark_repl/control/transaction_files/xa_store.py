@@ -115,19 +115,19 @@ class XaStore:
                     " shows: spark-repl xa rollback --config F --xid XID",
                 )
 
-    def forget(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
-        """Remove the files of branches that have ended, after ``settle`` has made the record of
-        their end durable. Raise OSError; the caller then has to call it again."""
+    def forget(self, branches: Iterable[Branch], make_durable: Callable[[], None]) -> None:
+        """Remove the files of branches that have ended, after ``make_durable`` has made the record
+        of their end durable. Raise OSError; the caller then has to call it again."""
         removable = [branch for branch in branches if branch.path.startswith(self.here)]
         if removable and not self._keep_all:
-            settle()
+            make_durable()
             for branch in removable:
                 reach("xa_forget")
                 self._remover.files(self._both(branch.path))
 
-    def clean(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
-        """Remove, at start, files that no branch of the last cut needs, after ``settle`` has made
-        that cut durable: later branches are still in the log. Raise OSError."""
+    def clean(self, branches: Iterable[Branch], make_durable: Callable[[], None]) -> None:
+        """Remove, at start, files that no branch of the last cut needs, after ``make_durable`` has
+        made that cut durable: later branches are still in the log. Raise OSError."""
         wanted = {os.path.basename(branch.path) for branch in branches}
         unneeded = {*storage.names(self.folder), *storage.names(self.here)} - wanted
         for name in unneeded:
@@ -136,7 +136,7 @@ class XaStore:
                 formats.check(int(later[1]), _FORMAT, "a prepared XA branch", path)
         if not self._keep_all:
             paths = (os.path.join(self.here, name) for name in sorted(unneeded))
-            self._remover.files((each for path in paths for each in self._both(path)), settle)
+            self._remover.files((each for path in paths for each in self._both(path)), make_durable)
 
     def _both(self, path: str) -> set[str]:
         """Return where a branch's bytes are, by its local path: there, and below the target."""

@@ -39,23 +39,23 @@ class Remover:
     def __init__(self, check_owner: Callable[[], object] = bool) -> None:
         self._check_owner = check_owner
 
-    def files(self, paths: Iterable[str], settle: Callable[[], object] = bool) -> int:
-        """Remove the chosen files, after ``settle`` has made the remaining files durable. Return
-        how many were chosen. A file that no longer exists is not an error. Raise OSError or
+    def files(self, paths: Iterable[str], make_durable: Callable[[], object] = bool) -> int:
+        """Remove the chosen files, after ``make_durable`` has made the remaining files durable.
+        Return how many were chosen. A file that no longer exists is not an error. Raise OSError or
         FencedError."""
         chosen = list(paths)
         if chosen:
-            settle()
+            make_durable()
         for path in chosen:
             self.check()
             remove_if_there(path)
         return len(chosen)
 
-    def folder(self, path: str, settle: Callable[[], object]) -> None:
-        """Remove a folder with all its content, after ``settle`` has made the remaining files
+    def folder(self, path: str, make_durable: Callable[[], object]) -> None:
+        """Remove a folder with all its content, after ``make_durable`` has made the remaining files
         durable. On an object store, remove the objects in batches, after one check. Raise OSError
         or FencedError."""
-        settle()
+        make_durable()
         if is_remote(path):
             self.check()
             remove_folder(path)

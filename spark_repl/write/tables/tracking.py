@@ -103,7 +103,7 @@ class Tracking:
         )
         self._making, self._changing = threading.Lock(), threading.Lock()
         self._reader = TableReader(control, delta, self.definitions, self.names, self.app, options)
-        self.settle = DurabilityBarrier(control, layout)
+        self.barrier = DurabilityBarrier(control, layout)
 
     def load(self, cut: Cut | None) -> None:
         """Read every known table. Raise TargetError with all tables that other writers replaced or

@@ -141,16 +141,16 @@ class UpkeepScheduler:
         """
         if self._clock.is_ahead():
             return
-        control, settle = self.tracking.control, self.tracking.settle
+        control, barrier = self.tracking.control, self.tracking.barrier
         with control.one_look():
             promised, pruned = recorded(control, self._retention), False
             unlike = self._retention.exceeds(recorded(control, _NOTHING))
         if self._extension.extend(lambda: self._closed, of_others=unlike):
             if self._retention.exceeds(promised):
-                pruned = control.prune(PruneBy(promised), settle, self._gone_paths, due=True)
+                pruned = control.prune(PruneBy(promised), barrier, self._gone_paths, due=True)
             self._retention.record(control)
             promised = self._retention
-        if control.prune(PruneBy(promised), settle, self._gone_paths) or pruned:
+        if control.prune(PruneBy(promised), barrier, self._gone_paths) or pruned:
             self._remove_replaced()
 
     def _next(self) -> str | None:
@@ -168,6 +168,6 @@ class UpkeepScheduler:
         if self.target.vacuum_hours:
             hours = self.target.cut_retention_hours
             tracking = self.tracking
-            for path in remove_replaced(tracking.control, tracking.layout, hours, tracking.settle):
+            for path in remove_replaced(tracking.control, tracking.layout, hours, tracking.barrier):
                 self._forget(path)
                 logger.info("%s was replaced by a copy, and is in no cut any more: removed", path)

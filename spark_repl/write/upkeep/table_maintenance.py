@@ -98,11 +98,11 @@ class TableMaintenance:
             return
         promised = self._promised_of(table)
         self._remover.check()  # another owner may have published cuts that need these commits
-        self.tracking.settle.before_first_sync(table.folder)  # the clean-up syncs the table
+        self.tracking.barrier.before_first_sync(table.folder)  # the clean-up syncs the table
         hours = max(self.target.commit_retention_hours, self._retention.every)
         removed = remove_commits(
             table.folder,
-            self.tracking.settle.durable,
+            self.tracking.barrier.durable,
             remover=self._remover,
             before=time.time() - 3600 * hours,
             keep=promised.retained.get(whole_of(table.path), ()),
@@ -207,8 +207,8 @@ class TableMaintenance:
         retention is at least as long as cuts are promised."""
         keep_files(self.commits, table, self._retention.longest)
         # The versions that no longer name the files must survive a power failure.
-        self.tracking.settle.before_first_sync(table.folder)
-        self.tracking.settle.durable.sync(table.folder)
+        self.tracking.barrier.before_first_sync(table.folder)
+        self.tracking.barrier.durable.sync(table.folder)
         whole, now_s = whole_of(table.path), time.time()
         vacuum(table.folder, self._remover, now_s, self._spared(table))
         self._forget_gone(table)

@@ -222,8 +222,8 @@ class Killer:
         while any(Path(f"/proc/{one}").exists() for one in below) and time.monotonic() < until:
             time.sleep(0.05)  # the JVM and the receiver see that it is gone, and end
 
-    def settle(self) -> None:
-        """Applies the rest and stops."""
+    def catch_up(self) -> None:
+        """Apply the rest and stop."""
         if self.process is None or self.process.poll() is not None:
             self.start()
         assert self.process is not None

@@ -77,6 +77,6 @@ def test_every_call_passes_the_remover_that_asks() -> None:
 
 def test_calls_that_remove_files_are_recognised() -> None:
     code = "os.remove(p)\nPath(p).unlink()\nstorage.remove_folder(p)\ntext.replace('a', 'b')\n"
-    code += "shutil.move(a, b)\nself.remover.files([p], settle)\nitems.remove(p)"
+    code += "shutil.move(a, b)\nself.remover.files([p], make_durable)\nitems.remove(p)"
     wanted = ["os.remove", "Path(p).unlink", "storage.remove_folder", "shutil.move"]
     assert removals(ast.parse(code)) == wanted

@@ -310,10 +310,10 @@ def test_a_watch_continues_after_temporary_errors(
     monkeypatch.setattr(applied_purge, "_PURGE_EVERY_S", 0.0)
     faults = [OSError(errno.EIO, "Input/output error")] * 3
 
-    def purged(config: Config, control: Control, settle: Any) -> Any:
+    def purged(config: Config, control: Control, make_durable: Any) -> Any:
         if faults:
             raise faults.pop()
-        return applied_purge.purge_applied(config, control, settle)
+        return applied_purge.purge_applied(config, control, make_durable)
 
     receiver = Supervisor(running.config, "none.toml")
     with watch(receiver, running, purge=purged, wait=at_once):

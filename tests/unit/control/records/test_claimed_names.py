@@ -387,8 +387,8 @@ def test_a_channel_that_has_no_table_yet(tmp_path: Path) -> None:
 def drop(control: Control, path: str) -> None:
     """The table is gone, and the row that announced it."""
     control.publish(Cut(5, "", "log", {}, {}))
-    settle = DurabilityBarrier(control, Layout(control.path))
-    assert control.prune(PruneBy(Retention(0, 0, 0)), settle, lambda: [path], due=True)
+    barrier = DurabilityBarrier(control, Layout(control.path))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), barrier, lambda: [path], due=True)
 
 
 def test_a_start_gives_up_names_that_the_channel_has_no_more(tmp_path: Path) -> None:

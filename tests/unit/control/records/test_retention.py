@@ -147,7 +147,7 @@ def publish(control: Control, *ages: float) -> None:
     control.claim()
 
 
-def settle_of(control: Control) -> DurabilityBarrier:
+def barrier_of(control: Control) -> DurabilityBarrier:
     return DurabilityBarrier(control, Layout(os.path.dirname(os.path.dirname(control.path))))
 
 
@@ -157,9 +157,9 @@ def positions(control: Control) -> list[int]:
 
 def test_cuts_are_forgotten_by_their_tiers(control: Control) -> None:
     publish(control, 200, 30.001, 30, 2.001, 2, 0.001, 0)
-    assert control.prune(PruneBy(Retention(1, 1, 168)), settle_of(control))
+    assert control.prune(PruneBy(Retention(1, 1, 168)), barrier_of(control))
     assert 1 not in positions(control) and positions(control)[-2:] == [6, 7]
-    assert control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
+    assert control.prune(PruneBy(Retention(1, 1, 1)), barrier_of(control))
     assert positions(control) == [6, 7]
 
 
@@ -172,8 +172,8 @@ def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
     pin(beside, first, "again")
     pin(beside, first, "again")
     with pytest.raises(module.ConcurrentChangeError):  # once: then it has looked at it
-        control.prune(PruneBy(TIERS), settle_of(control))
-    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [1, 3]
+        control.prune(PruneBy(TIERS), barrier_of(control))
+    assert control.prune(PruneBy(TIERS), barrier_of(control)) and positions(control) == [1, 3]
     assert pins(Control(control.path)).keys() == {"month_end", "again"}
     with pytest.raises(TargetError, match="forgotten"):
         pin(Control(control.path), second, "late")
@@ -185,19 +185,19 @@ def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
     unpin(Control(control.path), "month_end")
     control.release()
     control.claim()
-    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [1, 3]
+    assert control.prune(PruneBy(TIERS), barrier_of(control)) and positions(control) == [1, 3]
     assert len(control.rows("pin")) == 1
     unpin(Control(control.path), "again")
     pin(Control(control.path), first, "again")
     assert len(control.rows("pin")) == 3
     control.release()
     control.claim()
-    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [1, 3]
+    assert control.prune(PruneBy(TIERS), barrier_of(control)) and positions(control) == [1, 3]
     assert len(control.rows("pin")) == 1, "the last that was said of a name"
     unpin(Control(control.path), "again")
     control.release()
     control.claim()
-    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [3]
+    assert control.prune(PruneBy(TIERS), barrier_of(control)) and positions(control) == [3]
     assert control.rows("pin") == []
     with pytest.raises(TargetError) as caught:
         unpin(Control(control.path), "again")
@@ -258,7 +258,7 @@ def test_a_pin_can_not_land_behind_what_forgets_its_cut(control: Control) -> Non
         def rows(self, kind: str) -> list[dict[str, object]]:
             found = super().rows(kind)
             if kind == "pin" and len(control.cuts()) > 1:
-                control.prune(PruneBy(TIERS), settle_of(control))
+                control.prune(PruneBy(TIERS), barrier_of(control))
             return found
 
     with pytest.raises(TargetError, match="forgotten"):
@@ -315,13 +315,13 @@ def test_versions_that_are_promised(control: Control) -> None:
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
-def test_the_control_tables_checkpoint_is_settled_when_it_is_asked_for(
+def test_the_control_tables_checkpoint_is_synced_when_it_is_asked_for(
     control: Control, monkeypatch: pytest.MonkeyPatch, checkpoint: bool
 ) -> None:
     synced = list[str]()
-    settle = settle_of(control)
-    monkeypatch.setattr(settle.durable, "sync_checkpoint", synced.append)
-    settle(checkpoint=checkpoint)
+    barrier = barrier_of(control)
+    monkeypatch.setattr(barrier.durable, "sync_checkpoint", synced.append)
+    barrier(checkpoint=checkpoint)
     assert synced == [control.path] * checkpoint
 
 
@@ -344,7 +344,7 @@ def test_tables_are_on_the_disk_before_the_cut_that_names_them(
             control.publish(replace(CUT, position=2))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    settle_of(control)()
+    barrier_of(control)()
     assert steps[0].startswith("t/a/")
     cut, later = (f"{rows}/_delta_log/{newest + more:020d}.json" for more in (0, 1))
     assert os.path.exists(os.path.join(target, later)) and later not in steps

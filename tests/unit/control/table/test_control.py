@@ -100,7 +100,7 @@ def control(tmp_path: Path, storage: Storage) -> Noting:
     return made
 
 
-def settle_of(control: Control) -> DurabilityBarrier:
+def barrier_of(control: Control) -> DurabilityBarrier:
     return DurabilityBarrier(control, Layout(os.path.dirname(os.path.dirname(control.path))))
 
 
@@ -251,14 +251,14 @@ def test_old_cuts_and_owners_are_forgotten(control, monkeypatch):
     control.write("skip", gtid_executed=skipped)
     for position in (1, 2, 3):
         control.publish(replace(CUT, position=position))
-    control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
+    control.prune(PruneBy(Retention(1, 1, 1)), barrier_of(control))
     assert positions(control) == [1, 2, 3], "all are promised"
     reader = DeltaTable(control.path)
-    control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
+    control.prune(PruneBy(Retention(0, 0, 0)), barrier_of(control))
     assert positions(control) == [1, 2, 3], "not that soon again"
     for position in (4, 5, 6):
         control.publish(replace(CUT, position=position))
-    control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
+    control.prune(PruneBy(Retention(0, 0, 0)), barrier_of(control))
     assert positions(control) == [6], "the last one is needed whatever its age"
     assert [row["gtid_executed"] for row in control.rows("skip")] == [skipped]
     assert len(DeltaTable(control.path).file_uris()) == 1
@@ -286,12 +286,12 @@ def test_nothing_is_pruned_that_could_be_needed_again(control, monkeypatch):
     needless.touch()
     os.utime(needless, (0, 0))
     monkeypatch.setattr(control_cleanup, "remove_commits", lambda *_, **__: gone.append("commits"))
-    settle = settle_of(control)
-    monkeypatch.setattr(settle.durable, "_failed", OSError(errno.EIO, "Input/output error"))
+    barrier = barrier_of(control)
+    monkeypatch.setattr(barrier.durable, "_failed", OSError(errno.EIO, "Input/output error"))
     with pytest.raises(OSError, match="Input/output"):
-        control.prune(PruneBy(Retention(0, 0, 0)), settle)
+        control.prune(PruneBy(Retention(0, 0, 0)), barrier)
     assert gone == [] and needless.exists()
-    assert control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), barrier_of(control))
     assert gone == ["commits"] and not needless.exists()
 
 
@@ -305,7 +305,7 @@ def test_what_killed_writers_leave_goes_with_pruning(control, monkeypatch):
         path.touch()
         if name != names[-1]:
             os.utime(path, (0, 0))
-    assert control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), barrier_of(control))
     assert [(Path(control.path) / name).exists() for name in names] == [False, False, True, True]
 
 
@@ -317,7 +317,7 @@ def test_pruning_where_commits_are_few(control, monkeypatch):
     pruned = 0
     for position in range(12):
         control.publish(replace(CUT, position=position))
-        pruned += control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
+        pruned += control.prune(PruneBy(Retention(1, 1, 1)), barrier_of(control))
     assert pruned > 3
     assert positions(control) == positions(Control(control.path)) == [*range(12)]
     log = os.listdir(os.path.join(control.path, "_delta_log"))
@@ -330,7 +330,7 @@ def test_a_former_owner_can_not_prune(control, monkeypatch):
     second = Control(control.path)
     second.claim(take_over=True)
     with pytest.raises(FencedError, match="taken this target over"):
-        control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
+        control.prune(PruneBy(Retention(0, 0, 0)), barrier_of(control))
     assert positions(second) == [7]
 
 
@@ -357,7 +357,7 @@ def test_rows_are_known_while_they_are_written_and_pruned(control, storage, monk
     control.read = 0
     control.publish(replace(CUT, position=8))
     assert not control.read
-    assert control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
+    assert control.prune(PruneBy(Retention(1, 1, 1)), barrier_of(control))
     seen.append(positions(control))
     assert control.read == 1, "what is pruned is read, and known behind it"
     assert seen == [[7], [7], [7, 8], [7, 8]]

@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> XaStore:
     return XaStore(str(tmp_path / "there"), str(tmp_path / "here"))
 
 
-def settled() -> None:
+def is_durable() -> None:
     """All is on the disk."""
 
 
@@ -122,16 +122,16 @@ def test_a_branch_in_a_relay_log_that_became_shorter_is_refused(
 
 def test_only_a_branchs_own_files_are_forgotten(store: XaStore, branch: Branch) -> None:
     kept = store.keep(branch)
-    store.forget([branch], settled)  # one that ended in the group that it was prepared in
+    store.forget([branch], is_durable)  # one that ended in the group that it was prepared in
     assert Path(branch.path).exists() and files(store) == ([Path(kept.path).name],) * 2
     store.keep_ended(True)
-    store.forget([kept], settled)
-    store.clean([], settled)
+    store.forget([kept], is_durable)
+    store.clean([], is_durable)
     assert files(store) == ([Path(kept.path).name],) * 2
     store.keep_ended(False)
-    store.forget([kept], settled)
+    store.forget([kept], is_durable)
     assert files(store) == ([], [])
-    store.forget([kept], settled)
+    store.forget([kept], is_durable)
 
 
 def test_nothing_goes_that_could_be_needed_again(store: XaStore, branch: Branch) -> None:
@@ -151,13 +151,13 @@ def test_nothing_goes_that_could_be_needed_again(store: XaStore, branch: Branch)
 def test_a_start_removes_what_no_cut_names(store: XaStore, branch: Branch) -> None:
     kept, other = store.keep(branch), store.keep(replace(branch, position=8))
     Path(f"{kept.path}.abc.new").touch()  # a copy that was cut off
-    store.clean([kept], settled)
+    store.clean([kept], is_durable)
     assert files(store) == ([Path(kept.path).name],) * 2
     assert not Path(other.path).exists()
     later = Path(store.folder) / f"{9:020d}.events2"
     later.touch()
     with pytest.raises(FormatError):
-        store.clean([kept], settled)
+        store.clean([kept], is_durable)
     assert later.exists()
 
 

@@ -49,14 +49,14 @@ def test_it_is_made_durable_then_asked_before_each(tmp_path: Path) -> None:
     owner = Owner(steps)
     with listening(lambda name: steps.append(name) if name == "removal" else None):
         Remover(owner.check).files(
-            [*paths, str(tmp_path / "gone")], lambda: steps.append("settled")
+            [*paths, str(tmp_path / "gone")], lambda: steps.append("durable")
         )
-    assert steps == ["settled", *["asked", "removal"] * 3] and left(tmp_path) == []
+    assert steps == ["durable", *["asked", "removal"] * 3] and left(tmp_path) == []
 
 
 def test_nothing_to_remove_makes_nothing_durable(tmp_path: Path) -> None:
     steps: list[str] = []
-    assert Remover(Owner(steps).check).files([], lambda: steps.append("settled")) == 0
+    assert Remover(Owner(steps).check).files([], lambda: steps.append("durable")) == 0
     assert steps == []
 
 

@@ -84,7 +84,7 @@ def unneeded(case: Any) -> Path:
 def test_vacuum_runs_after_a_sync(case: Any) -> None:
     """The files that replace the removed ones are on the disk first."""
     file, synced = unneeded(case), list[bool]()
-    sync = case.tracking.settle.durable.sync
+    sync = case.tracking.barrier.durable.sync
     sync.side_effect = lambda folder: synced.append(file.exists())
     case.maintenance._vacuum(case.tracking.tables["t.a"])
     assert synced == [True] and not file.exists()
@@ -275,13 +275,13 @@ def test_a_failure_in_one_table_does_not_stop_the_others(case: Any, error: Excep
 def test_a_failed_step_does_not_stop_the_next_steps(case: Any, error: Exception) -> None:
     """VACUUM fails each time, and the log is still cleaned up. The first error is raised."""
     table, maintenance = case.tracking.tables["t.a"], case.maintenance
-    case.tracking.settle.durable.sync.side_effect = error
+    case.tracking.barrier.durable.sync.side_effect = error
     maintenance._clean_log = case.tended.append
     touch(case.tracking.layout.vacuumed("t/a"))
     with pytest.raises(type(error)):
         vacuumed(case, 3)
     assert case.tended == [table]
-    case.tracking.settle.durable.sync.side_effect = FencedError("another")
+    case.tracking.barrier.durable.sync.side_effect = FencedError("another")
     with pytest.raises(FencedError):
         maintenance.maintain(table)
     assert case.tended == [table], "who has lost the target does nothing more to it"

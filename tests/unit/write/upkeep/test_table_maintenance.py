@@ -49,7 +49,7 @@ class Host:
         at = time.time() - 3600 * old_h
         os.utime(self.note, (at, at))
         self.maintenance._vacuum_if_due(self.table)
-        return int(self.tracking.settle.durable.sync.call_count)
+        return int(self.tracking.barrier.durable.sync.call_count)
 
 
 @pytest.fixture
