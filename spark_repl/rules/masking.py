@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..alter.defaults import literal
+from ..alter.column_defaults import literal
 from ..binlog.kernels.sha256 import hmac_sha256
 from ..config.tables import KEY_MASK
 from ..errors import ConfigError, StatementError

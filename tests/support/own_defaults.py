@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from spark_repl.alter.alteration import Altered, UnknownValue
 from spark_repl.alter.apply_alter import alter
-from spark_repl.alter.defaults import default_value
+from spark_repl.alter.column_defaults import default_value
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError, SchemaError, StatementError
 from spark_repl.position import RelayPosition

@@ -25,7 +25,7 @@ from ...alter.alteration import (
     RestoredColumn,
     UnknownValue,
 )
-from ...alter.defaults import literal
+from ...alter.column_defaults import literal
 from ...binlog.charsets.charset import REPLACEMENT, charset_of
 from ...binlog.json.variant_text import document_to_variant
 from ...convert.conversion import convert

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...alter.defaults import default_value
+from ...alter.column_defaults import default_value
 from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError, reset_table

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...alter.defaults import default_value
+from ...alter.column_defaults import default_value
 from ...binlog.json.diff import apply_diffs, pending_diffs
 from ...binlog.rows.change_bits import EXISTS
 from ...decode.lineage import DEFAULT, LOST, TARGET, Lineage, along, lineage, sources

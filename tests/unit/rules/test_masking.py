@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_repl.alter.defaults import default_value, literal
+from spark_repl.alter.column_defaults import default_value, literal
 from spark_repl.binlog.kernels.sha256 import hmac_sha256
 from spark_repl.config.tables import TableRule
 from spark_repl.position import RelayPosition

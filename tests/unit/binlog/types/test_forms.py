@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.alter.defaults import default_value
+from spark_repl.alter.column_defaults import default_value
 from spark_repl.binlog.rows.decode_column import decode_column
 from spark_repl.binlog.rows.row_images import RowImages
 from spark_repl.binlog.rows.walk import walk

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.alter.alteration import Altered, UnknownValue
 from spark_repl.alter.apply_alter import alter
-from spark_repl.alter.defaults import literal
+from spark_repl.alter.column_defaults import literal
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
