@@ -53,8 +53,8 @@ _OF_SESSION = frozenset((
 _TWICE = "what a backslash in it becomes under NO_BACKSLASH_ESCAPES depends on the server"
 
 _IN_PLACE = (
-    "column {} becomes other text, and whether its server has computed them anew (ALGORITHM) is not"
-    " in the log"
+    "column {} becomes other text, and whether its server has computed them again (ALGORITHM) is"
+    " not in the log"
 )
 
 

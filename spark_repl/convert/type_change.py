@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..sql.session import Session
 
 _T = ColumnType
-_HINT = "copy the table anew"
+_HINT = "copy the table again"
 
 
 class TypeFamily(Enum):

@@ -81,21 +81,21 @@ Asks = Callable[["Config", Control, tuple[str, ...], "Cut | None"], Copy]
 _PLAN_RETRIES, _PATH_TRIES = 3, 10
 
 
-def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False) -> Copy:
+def plan_copy(config: Config, only: tuple[str, ...] = (), *, again: bool = False) -> Copy:
     """Record the source's position before any row is read, and return the plan.
 
     Return the existing plan if there is one, unless its copy ended with tables that statements had
-    changed. ``anew``: the copy replaces the target's tables, because the log has a gap.
+    changed. ``again``: the copy replaces the target's tables, because the log has a gap.
 
     Raise TargetError if the target already has tables, SourceError if the source can't be followed,
     NoTableError if the source lacks one of ``only``.
     """
     control = control_of(config)
     before = last_copy(control)
-    if before is not None and not (anew or _is_useless(control)):
+    if before is not None and not (again or _is_useless(control)):
         return before
     written = control.exists() and (control.cut_count() or control.rows("table"))
-    if before is None and not anew and written:
+    if before is None and not again and written:
         raise TargetError(
             "the target has tables already: a first copy goes into an empty one",
             file=config.target.path,
@@ -132,7 +132,7 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
             attempts += 1
             if only or attempts > _PLAN_RETRIES:
                 raise
-            logger.warning("%s: the copy is planned anew", error)
+            logger.warning("%s: the copy is planned again", error)
 
 
 def _record(config: Config, control: Control, copy: Copy) -> None:

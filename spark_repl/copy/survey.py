@@ -169,7 +169,7 @@ def _settings(server: Server) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             f"binlog_expire_logs_seconds = {retention_s}: a log that was not read for so long is"
-            " gone, and all tables have to be copied anew",
+            " gone, and all tables have to be copied again",
             "SET PERSIST binlog_expire_logs_seconds = 604800",
         )
 

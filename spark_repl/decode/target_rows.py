@@ -62,7 +62,7 @@ def target_rows(
             raise SchemaError(
                 f"the logged rows have other columns than the table, some of which are {what}",
                 table=logged.name,
-                hint="a statement that this log does not hold changed the table: copy it anew",
+                hint="a statement that this log does not hold changed the table: copy it again",
             )
         return rows
     given = extra or {}
@@ -143,7 +143,7 @@ def _diffs(packed: bytes | None, own: Sequence[int]) -> bytes | None:
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_IMAGE_HINT = "set binlog_row_image=FULL in every session of the source, and copy the table anew"
+_IMAGE_HINT = "set binlog_row_image=FULL in every session of the source, and copy the table again"
 
 
 @dataclass(frozen=True)

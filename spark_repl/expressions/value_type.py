@@ -206,4 +206,4 @@ def _common_set(sets: set[str]) -> str:
 def uncertain(reason: str) -> Unconvertible:
     """Return the error for rows whose outcome is not known: the source would have refused them, or
     the result depends on more than the log contains."""
-    return Unconvertible(reason, hint="copy the table anew")
+    return Unconvertible(reason, hint="copy the table again")

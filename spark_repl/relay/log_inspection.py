@@ -179,7 +179,7 @@ def _check_file(log: RelayLog, file: RelayFile, index: FileIndex, *, last: bool)
         name = type_name(int(buf[bad + 4]))
         problem, offset = f"the checksum of the {name} event is wrong", bad
     elif index.open is not None and not last:
-        note = "a transaction is open at its end: a later file goes on with it, or begins it anew"
+        note = "a transaction is open at its end: a later file goes on with it, or begins it again"
     elif index.stop == Stop.OPEN:
         problem, offset = CUT_AT_END[0], index.scanned
     elif index.stop != Stop.END:

@@ -115,21 +115,23 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart
     _check_sums(log, file, before)
     size, now, end = log.size(file.number), before, start
     rows, last = before.row_events, before.source_end
-    anew, stop, bad = bool(before.outline), Stop.OPEN, size
+    begins_again, stop, bad = bool(before.outline), Stop.OPEN, size
     for kind, at, length, source_end in _events(file.path, start, size):
         if length < HEADER_LENGTH or at + length > size:
             stop, bad = Stop.NO_EVENT if length < HEADER_LENGTH else Stop.CUT, at
             break
         if kind in _OWN:
-            anew = anew or (kind == EventType.FORMAT_DESCRIPTION and bool(now.outline))
+            begins_again = begins_again or (
+                kind == EventType.FORMAT_DESCRIPTION and bool(now.outline)
+            )
             continue
         if kind in _GTIDS and (now.outline or now.lost):
-            if not (anew or now.lost):
+            if not (begins_again or now.lost):
                 raise _refused(file, at, "begins while another is open")
             return OpenPart(end if now.lost else at, None, stop=Stop.END, bad=at)
-        if anew:
+        if begins_again:
             _check_place(file, at, replace(now, source_end=last), source_end - length)
-        anew, end, last = False, at + length, source_end
+        begins_again, end, last = False, at + length, source_end
         if now.lost or kind == EventType.TABLE_MAP or (kind in _ROWS and rows):
             rows += kind in _ROWS
             continue

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 2  # 1: a position alone
 _HINT = (
-    "begin anew with another checkpoint, and say by `start` behind which position of this log;"
+    "begin again with another checkpoint, and say by `start` behind which position of this log;"
     " the applier itself goes on by GTID"
 )
 

@@ -169,7 +169,7 @@ def filter_of(target: TargetTable, logged: SourceTable) -> RowFilter:
         reason = "the logged rows have other columns than the table, whose rows are filtered"
     raise SchemaError(
         reason, table=logged.name,
-        hint="a statement that this log does not hold changed the table: copy it anew",
+        hint="a statement that this log does not hold changed the table: copy it again",
     )  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def check_filter_columns(before: TargetTable, altered: Altered[SourceTable]) -> 
         origin, new = origins.get(number, (None, None))
         again = now.get(old.name.lower())
         if old.generated and new is None and again is not None and again.generated:
-            what = "is computed anew"
+            what = "is computed again"
         elif new is None or new.name.lower() != old.name.lower():
             what = "goes" if new is None else f"becomes {new.name}"
             raise SettingError(

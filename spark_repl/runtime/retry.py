@@ -291,7 +291,7 @@ class Retries:
                 if conflicts == CONFLICTS_MAX:
                     raise _always_beaten(error) from error
                 conflicts += 1
-                logger.info("another writer's commit came first (%s): planning anew", error)
+                logger.info("another writer's commit came first (%s): planning again", error)
                 self._on_retry(Retry(error, conflicts, slot, count.workers))
                 count.waits()
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))

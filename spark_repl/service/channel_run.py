@@ -143,9 +143,9 @@ class ChannelRun:
             except PurgedError as error:
                 if config.source.on_purged != "snapshot" or self._stop.is_set():
                     raise
-                logger.warning("%s: all tables are copied anew", error)
+                logger.warning("%s: all tables are copied again", error)
             self._replica = None
-            plan_copy(config, anew=True)
+            plan_copy(config, again=True)
             forget_archived(config)  # first: the receiver would restore a cleared log from it
             clear(Path(config.relay.path))
             first = True

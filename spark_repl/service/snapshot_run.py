@@ -129,9 +129,9 @@ def _first_copy(
         if copy is None or not copy.unfinished:
             return done
         changed = ", ".join(sorted(copy.unfinished))
-        logger.warning("%s: changed while it was copied: all is copied anew", changed)
+        logger.warning("%s: changed while it was copied: all is copied again", changed)
         if attempt < _COPIES - 1:
-            plan_copy(config, only, anew=True)
+            plan_copy(config, only, again=True)
     raise SourceError(
         f"statements changed tables during each of {_COPIES} copies: {changed}",
         hint="start it again when no statements change tables; or spark-repl run, which copies"

@@ -15,7 +15,7 @@ class DdlOutcome(StrEnum):
     METADATA = "metadata only"
     """one commit of the table, whatever its size"""
     REWRITE = "rewrite"
-    """all data files are written anew"""
+    """all data files are written again"""
     PARTITIONS_DROPPED = "partitions dropped"
     PARTITIONS_EMPTIED = "partitions emptied"
     """one commit of the table, without the rows of these partitions"""

@@ -125,7 +125,7 @@ class Column:
     visible: bool = True
     form: Form = Form.USUAL
     default: str | None = field(default=None, compare=False)
-    """what an INSERT means that leaves the column out (``alter.column_defaults``); None: not known"""
+    """the value of an INSERT without the column (``alter.column_defaults``); None: not known"""
     generated: str = field(default="", compare=False)
     """``(expression) VIRTUAL`` or ``... STORED`` of a generated column, the expression in the words
     of its statement, names in backticks where they were quoted; no TABLE_MAP says it"""

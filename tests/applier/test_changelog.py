@@ -165,7 +165,7 @@ def shown(target: Path) -> dict[str, list[Row]]:
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_crash_at_any_step_leaves_each_image_once_in_order(tmp_path: Path, lost: bool) -> None:
-    """And gone on with, also by a relay log that was fetched anew, of other positions: each image
+    """And gone on with, also by a relay log that was fetched again, of other positions: each image
     once, in order."""
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", T.create)

@@ -153,11 +153,11 @@ def test_logged_columns_that_no_statement_has_made(
     assert isinstance(error, SchemaError) and holding(tmp_path / "lake", SECRET) == []
 
 
-@pytest.mark.parametrize("change", ["another key", "another mask", "no rule", "a rule anew"])
+@pytest.mark.parametrize("change", ["another key", "another mask", "no rule", "a rule again"])
 def test_other_rules_than_the_table_was_made_with(
     log: LogWriter, tmp_path: Path, given: Given, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if change == "a rule anew":
+    if change == "a rule again":
         assert run(log.folder, tmp_path / "lake")
     else:
         assert run(log.folder, tmp_path / "lake", **given)

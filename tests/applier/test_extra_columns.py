@@ -294,7 +294,7 @@ def test_a_copy_that_catches_up_gets_extra_columns(log: LogWriter, tmp_path: Pat
 
 
 def test_a_repair_writes_extra_columns(log: LogWriter, tmp_path: Path) -> None:
-    """What comes and what goes, by a repair; a deleted row is not there, so it comes anew."""
+    """What comes and what goes, by a repair; a deleted row is not there, so it comes again."""
     lake = tmp_path / "lake"
     log.transaction(delete(T, FIRST[2]))
     said = ("t.a", "all", None)

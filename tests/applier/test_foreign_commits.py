@@ -157,7 +157,7 @@ TEXT_KEY = Table("a", (("k", "varchar(40)"), ("v", "varchar(40)")), (0,))
 
 
 def test_a_vacuum_between_plan_and_work_is_planned_again(tmp_path, target, monkeypatch):
-    """The files of the plan are gone when the workers look into them: planned anew."""
+    """The files of the plan are gone when the workers look into them: planned again."""
     log = LogWriter(tmp_path / "log")
     for statement in ("CREATE DATABASE t", TEXT_KEY.create):
         log.ddl(statement)
@@ -249,7 +249,7 @@ def test_no_look_at_the_files_without_the_lock(log, target):
 
 
 def test_commit_of_a_sleeper_before_the_first_of_the_new_owner(log, target):
-    """It is rows of this log in their order: the new owner reads its positions anew."""
+    """It is rows of this log in their order: the new owner reads its positions again."""
     assert run(log.folder, target)
     log.transaction(insert(A, *[(key, "a") for key in range(5)]), insert(B, (1, "a")))
     log.transaction(update(A, ((1, "a"), (1, "b"))), insert(B, (2, "a")))

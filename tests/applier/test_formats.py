@@ -1,5 +1,5 @@
 """What lies on disk bears a format's number: without one it is of the first and is read, a later
-one is refused by who wrote it, or made anew where that can be done."""
+one is refused by who wrote it, or made again where that can be done."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_target_of_before_goes_on(left):
     run(left / "log", left / "lake")
     assert rows(left / "lake", TABLE) == ENDS
     kept = {path: path.stat().st_mtime_ns for path in keys if path.exists()}
-    assert kept and kept.items() <= keys.items(), "key indexes of before are read, not made anew"
+    assert kept and kept.items() <= keys.items(), "key indexes of before are read, not made again"
 
 
 def test_a_relay_log_of_before_goes_on(left):

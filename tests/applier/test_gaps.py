@@ -34,7 +34,7 @@ _AHEAD = 4  # transactions of t.a that land while t.b's first does not
 class Apart:
     """A target whose t.a has four transactions more than t.b, and a log with more behind them.
     ``kind``: which log it goes on with: the same, another one with GTIDs, or one without, received
-    anew from where the target stands."""
+    again from where the target stands."""
 
     def __init__(self, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.target, self.kind, self._tmp = tmp_path / "lake", kind, tmp_path

@@ -107,7 +107,7 @@ def test_a_version_is_from_one_transaction_until_another(log: LogWriter, tmp_pat
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_crash_at_any_step_leaves_each_version_once(tmp_path: Path, lost: bool) -> None:
-    """And gone on with, also by a relay log that was fetched anew, of other positions."""
+    """And gone on with, also by a relay log that was fetched again, of other positions."""
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", T.create)
     source.transaction(insert(T, *FIRST))
@@ -223,7 +223,7 @@ def test_images_of_several_kinds_in_one_transaction(log: LogWriter, tmp_path: Pa
 
 
 def test_the_key_index_may_be_lost(log: LogWriter, tmp_path: Path) -> None:
-    """One that is made anew has the current versions alone, too."""
+    """One that is made again has the current versions alone, too."""
     model, lake = VersionModel(log), tmp_path / "lake"
     model.first(FIRST)
     for number in range(3):

@@ -44,7 +44,7 @@ def log(tmp_path: Path) -> LogWriter:
 @pytest.mark.parametrize(
     ("vectors", "divided", "count"),
     [(True, False, 1), (False, True, 3), (True, True, 3)],
-    ids=["marked", "written anew", "partitions"],
+    ids=["marked", "written again", "partitions"],
 )
 def test_large_columns_behave_as_other_columns(
     log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

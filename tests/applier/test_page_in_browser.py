@@ -1,4 +1,5 @@
-"""The page in a real browser: what it shows, what it keeps while it is made anew, what it says when
+"""The page in a real browser: what it shows, what it keeps while it is made again, what it says
+when
 nobody answers. Needs playwright and a Chromium: its own, or one that is installed; without them it
 is skipped, and with ``SPARK_REPL_REQUIRE_BROWSER`` it fails."""
 

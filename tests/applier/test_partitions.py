@@ -59,7 +59,7 @@ LAST = {"t.bag": [], "t.c": sorted([*numbered(1, 9, 20, 30, 31), (2, "w")])}
 @pytest.mark.parametrize(
     ("vectors", "lost"),
     [(True, False), pytest.param(False, True, marks=pytest.mark.slow)],
-    ids=["marked, the same log", "written anew, another log"],
+    ids=["marked, the same log", "written again, another log"],
 )
 def test_a_crash_at_any_step_leaves_partitions_equal(
     source: Twice, tmp_path: Path, vectors: bool, lost: bool

@@ -109,7 +109,7 @@ def test_newest_commit_is_empty_behind_a_power_failure(log, target, killed):
         os.utime(path, (0, 0))
     run(log.folder, target)
     assert rows(target, A) == [(1, "x"), (2, "x")]
-    assert lost[0].stat().st_size, "the same version, written anew"
+    assert lost[0].stat().st_size, "the same version, written again"
     assert not [path for path in lost[1:] if path.exists() and not path.stat().st_size]
 
 
@@ -192,7 +192,7 @@ def test_file_is_purged_while_the_log_is_looked_at(log, target, monkeypatch):
 
 @pytest.mark.parametrize("again", [False, True])
 def test_table_that_was_dropped(log, target, tmp_path, again):
-    """A table that somebody dropped, or dropped and made anew, stops: its rows are not there."""
+    """A table that somebody dropped, or dropped and made again, stops: its rows are not there."""
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
     shutil.rmtree(target / "t" / "a")

@@ -301,14 +301,14 @@ def test_partitions_that_are_exchanged(tmp_path: Path) -> None:
     ) and "other rows or columns of t.a than the source" in str(error)
 
 
-@pytest.mark.parametrize("change", ["another", "none", "a rule anew"])
+@pytest.mark.parametrize("change", ["another", "none", "a rule again"])
 def test_other_rules_than_the_table_was_made_with(
     log: LogWriter, tmp_path: Path, change: str
 ) -> None:
     first, then = rule(), rule("v > 3")
     if change == "none":
         then = {}
-    elif change == "a rule anew":
+    elif change == "a rule again":
         first = {}
     assert run(log.folder, tmp_path / "lake", **first)
     error = stopped(log.folder, tmp_path / "lake", **then)

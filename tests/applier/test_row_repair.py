@@ -1,4 +1,4 @@
-"""Rows of single keys that were read from the source anew, brought into their table between two
+"""Rows of single keys that were read from the source again, brought into their table between two
 groups: exactly those, at a cut where they are right, whatever a crash leaves."""
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def test_a_row_that_no_partition_can_have_leaves_no_file(
 
 
 def test_a_repair_builds_a_lost_key_index(log: LogWriter, target: Path) -> None:
-    """It may be lost at any time, and is made anew."""
+    """It may be lost at any time, and is made again."""
     damaged(log)
     assert run(log.folder, target)
     shutil.rmtree(target / "_repl" / "keys")

@@ -90,7 +90,7 @@ def test_a_type_gets_narrower_with_the_last_that_has_it(log: LogWriter, tmp_path
 
 
 def test_a_type_stays_wide_with_other_statements(log: LogWriter, tmp_path: Path) -> None:
-    """Of the last shard that has the column: ADD writes no file anew, which the feed refuses."""
+    """Of the last shard that has the column: ADD writes no file again, which the feed refuses."""
     for number in (1, 2):
         log.ddl("ALTER TABLE orders ADD w BIGINT DEFAULT 5", f"shop_{number}")
     log.ddl("ALTER TABLE orders MODIFY w INT", "shop_2")
@@ -285,7 +285,7 @@ def test_generated_columns_of_shards_are_right_within_one_group(
 def test_alters_of_shards_with_a_change_data_feed_stop(
     log: LogWriter, tmp_path: Path, alter: str
 ) -> None:
-    """Delta refuses to write rows anew in a commit by which a column goes, or is another one."""
+    """Delta refuses to write rows again in a commit by which a column goes, or is another one."""
     log.ddl("ALTER TABLE orders CHANGE v u VARCHAR(40)", "shop_1")
     assert run(log.folder, tmp_path / "lake", feed=True, **BOTH)
     assert last_shown(tmp_path / "lake")["lake.orders"][0] == (1, None, "1", "a")

@@ -216,7 +216,7 @@ def test_a_first_copy_of_shards_catches_up(tmp_path: Path, step: int) -> None:
 
 
 def test_a_statement_while_a_copy_catches_up(tmp_path: Path) -> None:
-    """``run`` would copy the table anew: a shard it does not."""
+    """``run`` would copy the table again: a shard it does not."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(shard(1, ("w", "int")).create, "shop_1")
     log.ddl(TWO.create, "shop_2")

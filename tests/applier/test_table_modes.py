@@ -42,7 +42,7 @@ def test_a_name_of_another_mode(tmp_path: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_table_that_is_dropped_and_made_again(tmp_path: Path, mode: str) -> None:
-    """Begins anew, as a mirror does: cuts before it show what there was."""
+    """Begins again, as a mirror does: cuts before it show what there was."""
     log, lake = begun(tmp_path / "log"), tmp_path / "lake"
     log.ddl("DROP TABLE t.a")
     log.transaction(insert(Table("b"), (1, "one")))

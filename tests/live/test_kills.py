@@ -1,5 +1,5 @@
 """SIGKILL to applier, JVM, receiver, executors and source, over a live load, while somebody runs
-OPTIMIZE and VACUUM, files are folded, the relay log is purged and tables are copied anew: nothing
+OPTIMIZE and VACUUM, files are folded, the relay log is purged and tables are copied again: nothing
 lost, nothing doubled, no torn cut, no file gone that is needed.
 
 ``make soak`` kills 300 times; the short form runs with all tests. ``SPARK_REPL_SEED`` chooses what

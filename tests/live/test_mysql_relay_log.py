@@ -78,7 +78,7 @@ def split_in(log: Path, store: Path) -> int:
 def test_a_replicas_relay_log_stopped_inside_a_transaction_is_applied(
     source: Server, template: Server, tmp_path: Path
 ) -> None:
-    """Scenario 58: stopped inside of two; applied at each stop, and at the end anew as a whole."""
+    """Scenario 58: stopped inside of two; applied at each stop, and at the end again as a whole."""
     auto, options = gtids_of(source)
     first = 10_000
     with RelayingReplica(template, source, tmp_path / "data", *options) as replica:

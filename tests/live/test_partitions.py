@@ -78,7 +78,7 @@ def partitions_of(definition: SourceTable) -> tuple[Any, ...]:
         (1, {"vectors": False}),
         (2, {"feed": True, "keys": {"zero_dates": "string"}}),
     ],
-    ids=["marked", "written anew", "change data feed, dates as text"],
+    ids=["marked", "written again", "change data feed, dates as text"],
 )
 def test_random_partition_statements_end_as_on_the_server(
     shared_server: Server, tmp_path: Path, seed: int, options: dict[str, Any]

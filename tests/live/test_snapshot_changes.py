@@ -1,4 +1,4 @@
-"""``snapshot`` while statements change tables: all is copied anew, and is as the source has it."""
+"""``snapshot`` while statements change tables: all is copied again, and is as the source has it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CHANGES = {
     "renamed": (["RENAME TABLE t.b TO t.c"], "t.a t.c"),
     "swapped": (["RENAME TABLE t.a TO t.x, t.b TO t.a, t.x TO t.b"], "t.a t.b"),
     "emptied": (["TRUNCATE t.b", "INSERT INTO t.b VALUES (1, 1)"], "t.a t.b"),
-    "made anew": (["DROP TABLE t.b", "CREATE TABLE t.b (v TEXT, id INT PRIMARY KEY)"], "t.a t.b"),
+    "made again": (["DROP TABLE t.b", "CREATE TABLE t.b (v TEXT, id INT PRIMARY KEY)"], "t.a t.b"),
     "created": (["CREATE TABLE t.d (id INT PRIMARY KEY)", "INSERT INTO t.d VALUES (3)"], "t.a t.d"),
 }
 

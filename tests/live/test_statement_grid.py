@@ -55,7 +55,7 @@ def check(found: Found, cells: int) -> None:
     assert found.outcomes["equal"] > cells * 0.6, found.outcomes
     for cell, why in found.copied.items():
         feeds = cell.state == "change data feed" and why.startswith(
-            "Delta does not write rows anew"
+            "Delta does not write rows again"
         )
         assert cell.is_unknown or feeds, f"{cell}: {why}"
 

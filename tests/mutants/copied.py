@@ -1,6 +1,6 @@
 """A copy of the tree, to change sources in, and tests that a process of its own runs on it.
 
-Kernels of a changed source are compiled anew: their cache's folder is a digest of all sources
+Kernels of a changed source are compiled again: their cache's folder is a digest of all sources
 (binlog/kernels/cache.py).
 """
 

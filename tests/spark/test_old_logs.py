@@ -115,7 +115,7 @@ def test_promised_versions_and_the_newest_are_read(table: Aged) -> None:
 def test_delta_opens_a_table_by_its_checkpoint_and_checksum(table: Aged) -> None:
     snapshot = DeltaSnapshot(table.spark, table.folder)
     assert snapshot.segment() == (16, 5)
-    assert snapshot.has_valid_checksum()  # without a checksum Delta computes the state anew
+    assert snapshot.has_valid_checksum()  # without a checksum Delta computes the state again
     assert table.row(21) == 21
 
 

@@ -176,11 +176,11 @@ def test_a_place_that_was_purged_ends_the_stream(relay, tmp_path):
     purged(folder)
     with pytest.raises(StreamingQueryException, match="was purged: the log begins with relay"):
         relay(folder)
-    assert relay(folder, "anew")
+    assert relay(folder, "again")
     shutil.rmtree(folder)
     receive_into(folder, log)
     with pytest.raises(StreamingQueryException, match="is one of another log"):
-        relay(folder, "anew")
+        relay(folder, "again")
 
 
 def test_the_applier_goes_on_where_the_stream_would_not(spark, tmp_path):

@@ -2,7 +2,7 @@
 
     python -m tests.support.command_page
 
-writes it anew; a test compares it.
+writes it again; a test compares it.
 """
 
 from __future__ import annotations

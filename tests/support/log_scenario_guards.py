@@ -31,7 +31,7 @@ LOG_GUARDS: dict[int, Guard] = {
     94: Guard("heartbeats come between the events of a source under load",
               _INTAKE, "if kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):",
               "if kind == EventType.HEARTBEAT:"),
-    95: Guard("periods of heartbeats; without any for net_timeout the connection is made anew",
+    95: Guard("periods of heartbeats; without any for net_timeout the connection is made again",
               _RECEIVER, "last_byte = now\n                intake.splitter.received(count)",
               "intake.splitter.received(count)"),
     96: Guard("heartbeats of version 1 and 2, as the replica has asked for",

@@ -83,7 +83,7 @@ GUARDS: dict[int, Guard] = {
     53: Guard("relay_log_recovery=1 without an applier's place: ROTATE says it",
               _RECOVERY, "name, position, described = place.name, place.position, False",
               "pass"),
-    55: Guard("the receiver stops in mid-transaction and recovers: its boundary parser starts anew",
+    55: Guard("the receiver stops in mid-transaction and recovers: its boundary parser restarts",
               _WRITER, "os.ftruncate(self._fd, self.whole)", "pass"),
     57: Guard("a partial transaction at startup, then another one: the partial one is rolled back",
               _RECOVERY, "size = result.resume", "size = int(buf.size)"),
@@ -128,7 +128,7 @@ GUARDS[2] = Guard(
     "pass",
 )
 GUARDS |= {
-    9: _like(55, "a transaction without its end, then ROTATE: the connection was made anew"),
+    9: _like(55, "a transaction without its end, then ROTATE: the connection was made again"),
     10: _like(57, "a part of a transaction in the relay log: rolled back, and fetched again"),
     11: _like(59, "the receiver is stopped and started in mid-transaction"),
     15: Guard("filtered transactions leave gaps in the stamps: barriers",

@@ -372,7 +372,7 @@ class Replica:
         if self._late_at == positions:
             raise late
         self._late_at = positions
-        logger.warning("%s: reading anew what the tables hold", late)
+        logger.warning("%s: reading again what the tables hold", late)
 
     def _pass_over(self, error: SparkReplError) -> None:
         """Have the table of an error wait for a copy, or have its changes kept, from here on. Raise

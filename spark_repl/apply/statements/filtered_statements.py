@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 _DROPS = (Effect.DROP_TABLE, Effect.DROP_DATABASE)
-_HINT = "change the filters so that they treat both alike, and copy the table anew behind it"
+_HINT = "change the filters so that they treat both alike, and copy the table again after that"
 _TOOLS_HINT = (
     f"{_HINT}; an online schema-change tool's tables go with their table where ddl.online_tools ="
     ' "fold" from before the tool begins'

@@ -227,7 +227,7 @@ def _remove_others(folder: Path) -> None:
 @cache
 def _warn(why: str, folders: tuple[Path, ...]) -> None:
     _logger.warning(
-        "each process compiles its kernels anew, as it can't write to any of %s (%s)."
+        "each process compiles its kernels again, as it can't write to any of %s (%s)."
         " Try: let SPARK_REPL_CACHE or NUMBA_CACHE_DIR name a folder where it can",
         ", ".join(str(folder.parent) for folder in folders), why,
     )  # fmt: skip

@@ -50,7 +50,7 @@ _HINTS = {
     kernels.STATEMENT: "set binlog_format=ROW on the source",
     kernels.KEY_ABSENT: "set binlog_row_image=FULL on the source, or name the key in the INSERT",
     kernels.UNKNOWN_EVENT: "the source may be newer than this version knows",
-    kernels.INCIDENT: "copy the tables anew from behind this event",
+    kernels.INCIDENT: "copy the tables again, from after this event",
     kernels.MARIADB: "only logs of MySQL and its forks with the same format are read",
 }
 _NUMBERS = {kernels.INCIDENT: 13119}

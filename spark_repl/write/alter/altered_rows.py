@@ -135,8 +135,8 @@ def with_new_rows(before: Snapshot, after: NewTable, table: str) -> NewTable:
     refuses = before.has("delta.enableChangeDataFeed") and has_mapping(before.configuration)
     if refuses and not keeps_columns(before.schema_string, after.schema_string):
         raise StatementError(
-            "Delta does not write rows anew in a commit that drops or renames a column, or gives it"
-            " another type, of a table with a change data feed",
+            "Delta does not write rows again in a commit that drops or renames a column, or gives"
+            " it another type, of a table with a change data feed",
             table=table,
             hint=_FEED_HINT,
         )

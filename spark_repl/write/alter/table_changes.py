@@ -250,7 +250,7 @@ class TableChanges:
     def _rewritten(self, table: Table, tasks: Sequence[AlterTask]) -> list[Written]:
         live = self._tracking.commits.all_live(table).adds
         size = sum(int(live[file.path]["size"]) for task in tasks for file in task.of.files)
-        logger.warning("%s: %d files are written anew, %d bytes", table.name, len(tasks), size)
+        logger.warning("%s: %d files are written again, %d bytes", table.name, len(tasks), size)
         in_driver = self._workers.is_small(file_bytes=size)
         written: list[Written] = []
         step = max(_ROUND * self._workers.count, -(-len(tasks) // _ROUNDS))

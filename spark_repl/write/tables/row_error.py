@@ -85,4 +85,4 @@ def copied_anew(table: Table) -> str:
     the applier."""
     if SHARD in table.name:
         return OTHER_TARGET if table.is_shared else BEGIN_AGAIN
-    return f"spark-repl snapshot --config F --table {table.name} copies it anew, then start again"
+    return f"spark-repl snapshot --config F --table {table.name} copies it again, then start again"

@@ -71,12 +71,12 @@ def overwritten_table(name: str, folder: str, version: int) -> TargetError:
         f"version {version}, which the last cut shows, was written over by another writer",
         table=name,
         file=folder,
-        hint=f"copy it anew: {_SNAPSHOT} {name}",
+        hint=f"copy it again: {_SNAPSHOT} {name}",
     )
 
 
 def _put_back(name: str) -> str:
-    return f"copy it anew: {_SNAPSHOT} {name}; or put its folder back as it was at the stop"
+    return f"copy it again: {_SNAPSHOT} {name}; or put its folder back as it was at the stop"
 
 
 class Outcome(Enum):

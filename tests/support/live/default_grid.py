@@ -15,7 +15,7 @@ AT = 1_700_000_000
 
 
 class DefaultGrid:
-    """A temporary table of one row, which each case has anew. ``connection`` gives bytes."""
+    """A temporary table of one row, which each case has again. ``connection`` gives bytes."""
 
     def __init__(self, connection: Any) -> None:
         self._cursor = connection.cursor()

@@ -113,7 +113,7 @@ STATES = {
     "empty": State(rows=False),
     "without a key": State(key="", deleted=True),
     "marked rows": State(deleted=True),
-    "files written anew": State(deleted=True, vectors=False, mapping=False),
+    "files written again": State(deleted=True, vectors=False, mapping=False),
     "prepared XA": State(prepared=True),
     "partitioned": State(by_column=True, deleted=True),
     "partitions of the source": State(make=" PARTITION BY HASH (id) PARTITIONS 3"),

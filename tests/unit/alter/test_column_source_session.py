@@ -1,4 +1,4 @@
-"""STORED columns whose expressions read the session: where the server writes rows anew it computes
+"""STORED columns whose expressions read the session: where the server writes rows again it computes
 them in the ALTER's, so what the rows have is not kept."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.support.altered_table import altered, table
 _BASE = (
     "id INT PRIMARY KEY, n INT, c CHAR(5), t TIMESTAMP NULL, d DATE, v VARCHAR(20), w VARCHAR(9)"
 )
-# By which the server writes all rows anew, whatever its engine.
+# By which the server writes all rows again, whatever its engine.
 _ANEW = (
     "MODIFY id BIGINT", "ADD x INT, ALGORITHM=COPY", "MODIFY w VARCHAR(3)",
     "PARTITION BY HASH (id)", "REMOVE PARTITIONING",

@@ -171,7 +171,7 @@ def test_a_design_page_has_all_five_parts(page: Path) -> None:
 
 
 def test_the_page_has_every_option() -> None:
-    """``python -m tests.support.command_page`` makes that part anew."""
+    """``python -m tests.support.command_page`` makes that part again."""
     assert command_page.PAGE.read_text("utf-8").endswith("\n" + command_page.page())
 
 

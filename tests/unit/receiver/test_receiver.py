@@ -107,7 +107,7 @@ def follow(
 
 
 def waiting(events: Sequence[bytes]) -> bytes:
-    """Of a semi-synchronous source: it waits for each transaction's end, and counts anew."""
+    """Of a semi-synchronous source: it waits for each transaction's end, and counts again."""
     out = bytearray()
     for one in events:
         asks = one[4] in (XID, 40) or (one[4] == 2 and b"CREATE" in one)

@@ -71,7 +71,7 @@ def test_a_transaction_without_its_end_is_fetched_again(
 
 
 def test_a_connection_that_ends_inside_a_transaction(log: LogWriter, tmp_path: Path) -> None:
-    """Scenarios 9, 55: the connection is made anew in mid-transaction, by a receiver that goes on,
+    """Scenarios 9, 55: the connection is made again in mid-transaction, by a receiver that goes on,
     and the source rotates: the boundaries are those of the source."""
     folder, events = tmp_path / "relay", list(dump([log.path]))
     log.rotate()

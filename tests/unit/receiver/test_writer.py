@@ -102,7 +102,7 @@ def test_the_writer_rotates_and_keeps_every_transaction(
 
 
 def test_goes_on_after_a_stop(source: list[Path], tmp_path: Path) -> None:
-    # Scenarios 11, 55: the receiver started anew in mid-transaction loses none and repeats
+    # Scenarios 11, 55: the receiver started again in mid-transaction loses none and repeats
     # none.
     folder = tmp_path / "relay"
     for count in range(1, len(source) + 1):

@@ -1,4 +1,4 @@
-"""From a reader's side: the source ends in the middle, the log is begun anew, a reader is killed.
+"""From a reader's side: the source ends in the middle, the log is begun again, a reader is killed.
 
 WL#5721: whoever reads sees whole transactions, each once, whatever becomes of those who write.
 """

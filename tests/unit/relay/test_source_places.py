@@ -141,7 +141,7 @@ def test_places_of_the_source_are_ordered_by_file_and_position():
 
 @pytest.mark.parametrize("above", [0, 5 * GIB, 9 * GIB])
 def test_places_after_4_gib_of_a_file_are_found(log, tmp_path, above):
-    """A transaction is that large, and others follow it: their end_log_pos has begun anew."""
+    """A transaction is that large, and others follow it: their end_log_pos has begun again."""
     first = sorted(log.folder.iterdir())[0]
     events = [moved(event, above) for event in events_of(first)]
     folder = tmp_path / "relay"

@@ -151,7 +151,7 @@ def test_a_transaction_sent_again_counts_once(log: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("torn", [0, 1, 18, 19, 30])
 def test_an_event_that_is_cut_at_a_files_end(log: Path, tmp_path: Path, torn: int) -> None:
-    """A replica that was killed leaves part of an event; it goes on with that one, or anew."""
+    """A replica that was killed leaves part of an event; it goes on with that one, or again."""
     events, source = source_events(log), description(log)
     want = told(index_of(relayed(log, tmp_path / "whole", []), tmp_path / "w"))
     (cut, begin), folder = (5, 2), tmp_path / "relay"
@@ -164,7 +164,7 @@ def test_an_event_that_is_cut_at_a_files_end(log: Path, tmp_path: Path, torn: in
 
 
 def test_a_transaction_around_4_gib_of_a_sources_file(log: Path, tmp_path: Path) -> None:
-    """What follows has an end_log_pos that has begun anew."""
+    """What follows has an end_log_pos that has begun again."""
     events, source, folder = source_events(log), description(log), tmp_path / "relay"
     want = told(index_of(relayed(log, tmp_path / "whole", []), tmp_path / "w"))
     up = (1 << 32) - int.from_bytes(events[4][13:17], "little") + 5
@@ -319,7 +319,7 @@ def test_without_gtids_the_place_at_the_source_says_what_was_received_twice(
     write_file(folder, 1, source, events)
     for number in range(3, 6):
         (folder / f"relay.{number:06d}").unlink()
-    write_file(folder, 2, source, [], rotated=False, place=end)  # connected anew, nothing twice
+    write_file(folder, 2, source, [], rotated=False, place=end)  # connected again, nothing twice
     assert not (index_of(folder, tmp_path / "last").records["kind"] == Kind.EMPTY).any()
 
 

@@ -33,7 +33,7 @@ def check(action: str, row_filter: str) -> None:
         ("MODIFY v VARCHAR(20) COLLATE utf8mb4_turkish_ci", "LOWER(v) = 'i'", "another collation"),
         ("MODIFY e ENUM('a', 'b') COLLATE utf8mb4_bin", "e = 'a'", "may have another collation"),
         (_CONVERT, "e = 'a'", "may have another collation"),
-        (_BIN, "g = 1", "is computed anew"),
+        (_BIN, "g = 1", "is computed again"),
         ("MODIFY f FLOAT(7,3)", "f > 1", "may have other digits"),
         ("MODIFY n BIGINT NOT NULL", "n > 1", "becomes another type"),
         ("MODIFY n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "n > 1", "numbers rows of 0"),

@@ -169,7 +169,7 @@ def test_the_first_fault_in_the_log_is_named():
 
 
 def test_rows_that_fitted_at_the_meeting_and_do_not_later_stop_by_name():
-    """A part is planned anew behind the meeting: other tables may have landed, so there is no
+    """A part is planned again behind the meeting: other tables may have landed, so there is no
     prefix that all of them could stop at."""
 
     def write(part: StagedGroup, meets: Meets) -> None:
@@ -256,7 +256,7 @@ def test_a_tables_part_of_a_group_keeps_the_slot():
 
 
 def test_what_all_have_agreed_on_goes_on_whatever_breaks_behind_it() -> None:
-    """A part that is planned anew behind the meeting (a retry) meets nobody again."""
+    """A part that is planned again behind the meeting (a retry) meets nobody again."""
     meeting = Meeting(["t.a", "t.b"])
     with ThreadPoolExecutor(2) as pool:
         for came in [pool.submit(meeting.comes, name) for name in ("t.a", "t.b")]:

@@ -1,4 +1,4 @@
-"""A reader of the relay stream and a log that is purged, or begun anew, under its feet."""
+"""A reader of the relay stream and a log that is purged, or begun again, under its feet."""
 
 from __future__ import annotations
 

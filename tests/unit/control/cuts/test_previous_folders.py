@@ -50,7 +50,7 @@ def test_a_number_as_large_as_it_likes_costs_one_listing(tmp_path: Path) -> None
 
 
 def test_five_of_many_are_named() -> None:
-    """All tables may have been copied anew."""
+    """All tables may have been copied again."""
     former = [PreviousFolder(f"t.{n}", f"t/{n}@2", (f"t/{n}",)) for n in range(9)]
     assert previous_folder_lines(former[:5]) == [one.notice for one in former[:5]]
     assert len(previous_folder_lines(former)) == 6 and previous_folder_lines(former)[-1].startswith(

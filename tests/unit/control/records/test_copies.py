@@ -250,7 +250,7 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     assert control.prune(PruneBy(Retention(0, 0, 0)), DurabilityBarrier(control, layout))
     assert replaced_paths(control) == {"t/a", "t/a@2"}
     assert removed() == [] and removed(1.9) == [] and removed(-9) == []
-    assert removed(1.9) == [], "a note from ahead, of a clock that was wrong, was made anew"
+    assert removed(1.9) == [], "a note from ahead, of a clock that was wrong, was made again"
     cut(control, 7, a="t/a@3", b="t/b")
     with pytest.raises(OSError), monkeypatch.context() as patched:
         patched.setattr(os, "fsync", broken)  # the cuts that don't name it are not on the disk

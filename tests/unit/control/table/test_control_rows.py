@@ -1,4 +1,4 @@
-"""Who has read the control table reads what was appended since, and no more; all of it anew where
+"""Who has read the control table reads what was appended since, and no more; all of it again where
 something else was done."""
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def test_the_error_of_a_missing_row_names_an_incomplete_table(
     assert error.message.startswith(f"Can't find record in 'a' (id=1){reason}")
     hint = str(error.hint)
     assert hint.startswith(
-        "spark-repl snapshot --config F --table t.a copies it anew, then start again;"
+        "spark-repl snapshot --config F --table t.a copies it again, then start again;"
     )
     assert "exec_mode = idempotent" in hint and "verify" not in hint
 
@@ -44,7 +44,7 @@ def test_the_error_of_a_missing_row_names_an_incomplete_table(
 @pytest.mark.parametrize("number", [1062, 3648])
 def test_the_hint_for_other_misfits_is_a_copy(number: int) -> None:
     error = row_error(Violation(number, 7, "t.a", "id=1"), of_table("t.a", COPIED))
-    assert "spark-repl snapshot --config F --table t.a copies it anew" in str(error.hint)
+    assert "spark-repl snapshot --config F --table t.a copies it again" in str(error.hint)
     assert "was it changed by hand" not in error.message
 
 
