@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import string
+import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +19,38 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.relay.log import open_log
 from spark_repl.relay.log_inspection import dump
 from tests.support.live.decoder_server import Server, server
-from tests.support.live.mysqlbinlog import mysqlbinlog
 from tests.support.live.replay import replay, server_rows
 
 __all__ = ["server"]  # the fixture
 
 ROWS = 2000
 Maker = Callable[[random.Random], str]
+
+_AT = re.compile(r"^# at (\d+)$")
+_EVENT = re.compile(r"^#\d{6} .*? server id \d+  end_log_pos (\d+) (?:CRC32 0x([0-9a-f]+))?")
+
+
+@dataclass(frozen=True)
+class PrintedEvent:
+    """``crc``: the checksum as the file has it; None where mysqlbinlog names none."""
+
+    end: int
+    crc: int | None
+
+
+def mysqlbinlog(server: Server, path: Path) -> dict[int, PrintedEvent]:
+    """Offset -> event; without those inside of compressed transactions, which it puts at the
+    payload's end."""
+    command = [str(server.bin / "mysqlbinlog"), "--no-defaults", "-vv", "--verify-binlog-checksum"]
+    ran = subprocess.run([*command, str(path)], capture_output=True, check=True)
+    found: dict[int, PrintedEvent] = {}
+    at = -1
+    for line in ran.stdout.decode("utf-8", "replace").splitlines():
+        if match := _AT.match(line):
+            at = int(match[1])
+        elif (match := _EVENT.match(line)) and int(match[1]) != at:
+            found[at] = PrintedEvent(int(match[1]), int(match[2], 16) if match[2] else None)
+    return found
 
 
 def integer(bits: int, unsigned: bool) -> Maker:

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.cli.main import _RUN
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
-from tests.support import command_page
 from tests.support.sources import functions
 
 ROOT = Path(__file__).parents[3]
@@ -168,21 +166,3 @@ def test_a_page_begins_with_a_short_sentence_that_says_what_it_is_for(page: Path
 def test_a_design_page_has_all_five_parts(page: Path) -> None:
     headings = re.findall(r"^## (.+)", page.read_text("utf-8"), re.MULTILINE)
     assert {"Context", "Decision", "Measured", "Rejected", "Where"} - set(headings) == set()
-
-
-def test_the_page_has_every_option() -> None:
-    """``python -m tests.support.command_page`` makes that part again."""
-    assert command_page.PAGE.read_text("utf-8").endswith("\n" + command_page.page())
-
-
-def test_the_page_has_every_command() -> None:
-    text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
-    named = set()
-    for cell in re.findall(r"^\| `([^`]+)`", text, re.MULTILINE):
-        words = cell.replace("\\|", "|").split()
-        named |= (
-            {words[0], *(f"{words[0]} {word}" for word in words[1].split("|")[:3])}
-            if len(words) > 1
-            else {words[0]}
-        )
-    assert sorted(command for command in _RUN if command not in named) == []

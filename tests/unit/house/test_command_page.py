@@ -1,20 +1,19 @@
-"""The part of docs/command-line.md that is made from the parser: every command with its options.
+"""docs/command-line.md: its part that is made from the parser has every command with its options.
 
-    python -m tests.support.command_page
-
-writes it again; a test compares it.
+``python -m tests.unit.house.test_command_page`` writes that part again.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from spark_repl.cli.argument_parser import parser
 from spark_repl.cli.main import _RUN
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
 BEGIN = "## Every option\n"
 
 
@@ -56,6 +55,24 @@ def page() -> str:
     for words, lines in commands(parser(_RUN)):
         parts.append("\n".join([f"### {words}\n", "| option | |", "|---|---|", *lines]) + "\n")
     return "\n".join(parts)
+
+
+def test_the_page_has_every_option() -> None:
+    """``python -m tests.unit.house.test_command_page`` makes that part again."""
+    assert PAGE.read_text("utf-8").endswith("\n" + page())
+
+
+def test_the_page_has_every_command() -> None:
+    text = PAGE.read_text("utf-8")
+    named = set()
+    for cell in re.findall(r"^\| `([^`]+)`", text, re.MULTILINE):
+        words = cell.replace("\\|", "|").split()
+        named |= (
+            {words[0], *(f"{words[0]} {word}" for word in words[1].split("|")[:3])}
+            if len(words) > 1
+            else {words[0]}
+        )
+    assert sorted(command for command in _RUN if command not in named) == []
 
 
 if __name__ == "__main__":
