@@ -185,7 +185,7 @@ def test_a_dropped_partition_leaves_its_rows_in_the_target(tmp_path: Path) -> No
 
 
 def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> None:
-    """A copy would have those of the source alone, so nobody makes one."""
+    """A copy would have only the source's present rows, so the applier makes none."""
     log.ddl("ALTER TABLE t.a DISCARD TABLESPACE")
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
     assert isinstance(error, StatementError) and error.table == "t.a"

@@ -84,7 +84,8 @@ def test_cascades_follow_several_levels_and_a_tree(tmp_path: Path, apply: dict) 
 
 @pytest.mark.parametrize("apply", GROUPS)
 def test_cascades_take_only_rows_that_come_before(tmp_path: Path, apply: dict) -> None:
-    """A child that came before goes, one that comes behind stays, within one transaction too."""
+    """A child that was inserted before the delete is deleted, a later one stays, also within one
+    transaction."""
     log = History(tmp_path / "log")
     log.transaction(insert(CHILD, (14, 1)), insert(LEAF, (104, 14)))
     log.transaction(delete(PARENT, (1, 10, "x")))
@@ -268,7 +269,8 @@ def test_a_cascade_is_whole_after_an_attempt_that_failed(begun, reference, fault
 
 @pytest.mark.parametrize("commits", range(6))
 def test_the_log_is_lost_when_tables_are_apart(begun, tmp_path: Path, killed, commits: int) -> None:
-    """A new one holds the same transactions at other places: by GTIDs it is known what is there."""
+    """A new log has the same transactions at other places. GTIDs show which of them the tables
+    have."""
     log, target = begun
     done = iter(range(1000))
     killed(

@@ -209,7 +209,8 @@ def test_an_xa_transaction_counts_at_its_commit(log: LogWriter, tmp_path: Path) 
 
 
 def test_a_changelog_refuses_images_whose_columns_it_lacks(log: LogWriter, tmp_path: Path) -> None:
-    """An INSERT leaves out what has a default; of what others lack nobody knows."""
+    """An INSERT leaves out columns that have a default. The values that other images lack are
+    unknown."""
     log.transaction(insert(T, {0: 3, 2: "part"}))
     for number, change in enumerate(
         (update(T, ({0: 1}, {0: 1, 1: 2})), update(T, ({0: 1}, {0: 9})), delete(T, {0: 1}))

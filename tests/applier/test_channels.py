@@ -302,7 +302,7 @@ def test_commands_name_a_channel_if_there_are_several(
 def test_a_configuration_names_the_channel_of_a_command(
     us: LogWriter, log: LogWriter, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What has a configuration is about that channel, also before it has a table."""
+    """A command with a configuration concerns that channel, also before the channel has a table."""
     run(log.folder, target)
     file = tmp_path / "us.toml"
     file.write_text(f'channel = "us"\n[target]\npath = "{target}"\n[relay]\npath = "{us.folder}"\n')

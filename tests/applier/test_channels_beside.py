@@ -118,8 +118,8 @@ def test_a_cut_of_all_where_one_has_none(log: LogWriter, tmp_path: Path, target:
 
 
 def test_a_start_reads_the_control_table_once(log: LogWriter, target: Path) -> None:
-    """Each commit since it was pruned last is a file: who has told where a channel's own is has
-    read it, and what runs beside the applier does not look again."""
+    """Each commit since the last pruning is a file. The start reads the control table once, to find
+    the channel's own place, and tasks beside the applier do not read it again."""
     run(log.folder, target)
 
     class Claimed(Control):
@@ -139,8 +139,9 @@ def test_a_start_reads_the_control_table_once(log: LogWriter, target: Path) -> N
 def test_what_one_tries_again_and_dies_of_is_its_own(
     log: LogWriter, us: LogWriter, target: Path, faults: Any, killed: Any
 ) -> None:
-    """Scenarios 39, 48: one target, two channels at work at once: retries and their errors, also of
-    workers, are one's alone; it dies between two commits, and each goes on from where it was."""
+    """Scenarios 39, 48: two channels apply to one target at a time. Retries and errors, also those
+    of workers, are shown only for the channel that had them. It dies between two commits, and each
+    channel continues from its own place."""
     for key in range(1, 4):
         log.transaction(insert(A, (key, "eu")))
         us.transaction(insert(U, (key, "us")))

@@ -49,8 +49,8 @@ def data_files(target: Path) -> set[str]:
 
 @pytest.fixture
 def rewrites(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
-    """``rewrites(before, behind)``: what is called around the first rewrite's commit, to raise or
-    to commit something else; returns the new files of all that were tried."""
+    """``rewrites(before, behind)``: functions that are called before and after the first rewrite's
+    commit, to raise or to commit something else. It returns the new files of all attempts."""
     true = LocalDelta.rewrite
 
     def install(

@@ -72,7 +72,8 @@ def followed(log: LogWriter, target: Path, keys: dict[str, Any]) -> dict[int, An
 
 
 def promised(target: Path) -> list[Cut]:
-    """Those that ``cut list`` names: what is not out yet, what is pinned, and the newest."""
+    """Return the cuts that ``cut list`` names: those within the retention, the pinned ones and the
+    newest."""
     return [cut for cut, _ in kept_cuts(channel_at(str(target)).control, datetime.now(UTC))]
 
 

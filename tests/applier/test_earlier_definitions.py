@@ -15,8 +15,8 @@ LATIN = Table("a", (("id", "int"), ("v", "varchar(40) latin1")))
 
 
 def as_earlier(target: Path, charset: str | None, collation: int) -> None:
-    """Makes the table's definition one of an earlier version: nothing says what is assumed, and the
-    table's character set is ``charset``, or is not said."""
+    """Turn the table's definition into one of an earlier version: it does not record which
+    character sets are assumed, and the table's own is ``charset``, or missing."""
     [commit] = target.glob("t/*/_delta_log/00000000000000000000.json")
     lines = [json.loads(line) for line in commit.read_text().splitlines()]
     [metadata] = [line["metaData"] for line in lines if "metaData" in line]

@@ -53,7 +53,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def aged(log: LogWriter, target: Path, times: int = 2) -> Counter[str]:
-    """What there is behind upkeep of files that are old, so many times, each behind a group."""
+    """Apply a group and run the upkeep of old files, ``times`` times, and return what is left."""
     for number in range(times):
         age(target)
         log.transaction(insert(B, (1_000_000 + log.gno, str(number))))

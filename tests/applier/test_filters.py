@@ -254,8 +254,8 @@ def test_swaps_across_the_border_stop(log: LogWriter, tmp_path: Path) -> None:
 
 
 def test_rules_change_between_runs(log: LogWriter, tmp_path: Path) -> None:
-    """A table that comes under the rules again lacks rows: it is not made from what comes next; one
-    that leaves them is in no cut, as it would stay as it is."""
+    """A table that the rules include again lacks rows, so it is not created from later rows. A
+    table that the rules exclude is in no cut, because it would not change any more."""
     target = tmp_path / "lake"
     assert run(log.folder, target)
     log.transaction(update(B, ((1, "x"), (1, "y"))))

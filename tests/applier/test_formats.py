@@ -1,5 +1,5 @@
-"""What lies on disk bears a format's number: without one it is of the first and is read, a later
-one is refused by who wrote it, or made again where that can be done."""
+"""Files on disk have a format number. A file without one has the first format, and is read. A later
+format is refused, or the file is created again if it can be derived."""
 
 from __future__ import annotations
 

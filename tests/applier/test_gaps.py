@@ -1,5 +1,5 @@
-"""WL#6813's gaps: without commit order a crash leaves tables apart; until they are of one state of
-the source again, --until after-gaps goes on and no further, and commit order begins there."""
+"""WL#6813's gaps: without commit order a crash leaves tables at different places. --until
+after-gaps applies until all tables have one state of the source, and commit order begins there."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def until_after_gaps(apart: Apart, *, order: bool = False) -> None:
 
 
 def test_status_shows_each_tables_own_position(apart):
-    """Scenario 2: what is behind the last cut is seen table by table."""
+    """Scenario 2: the status shows each table's position after the last cut."""
     tables = status(str(apart.target))["tables"]
     assert [tables[name]["ahead"] for name in ("t.a", "t.b")] == [True, False]
     if apart.kind == "same":

@@ -62,7 +62,8 @@ def test_one_that_is_not_running_holds_nothing(relay: Path, tmp_path: Path) -> N
 
 
 def test_one_that_has_gone_back_holds_nothing_of_before(relay: Path, tmp_path: Path) -> None:
-    """For a copy, rows or a table in quarantine; nobody collects what is garbage meanwhile."""
+    """It goes back for a copy, for rows or for a table in quarantine, while Python's garbage
+    collector is off."""
     gc.disable()
     try:
         with applier(relay, tmp_path / "lake", group_max_transactions=2) as found:

@@ -1,5 +1,6 @@
-"""A file's statistics are its rows'; where rows of it are marked as gone they are bounds alone, and
-say so: else engines answer MIN, MAX and COUNT from them wrongly."""
+"""A file's statistics are those of its rows. If some rows are marked as deleted, the statistics are
+only bounds, and are declared as such. Otherwise engines would compute MIN, MAX and COUNT wrongly.
+"""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ LOOKS = Looks()
 
 
 def with_files(target: Path, count: int, *, checkpoint: bool) -> None:
-    """Somebody's OPTIMIZE has left so many files in t.a, of which none is there: who would look at
-    one finds out."""
+    """Make the log of t.a name ``count`` files, as after another writer's OPTIMIZE. None of them
+    exists, so a test fails if one is opened."""
     folder = str(target / "t" / "a")
     add = {"partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": False,
            "stats": '{"numRecords": 1}'}  # fmt: skip

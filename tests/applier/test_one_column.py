@@ -1,5 +1,5 @@
-"""A table of one column whose rows are filtered, and those that online schema-change tools make
-of it: they are told from gh-ost's, which has one column and keeps a name."""
+"""A table of one column with a row filter, and the tables that online schema-change tools create
+from it. They are distinguished from gh-ost's own table, which also has one column."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Commit order, retries, positions and restarts in the whole applier, without Spark.
 
-Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
+Each test names the test of MySQL's that it corresponds to (scenarios.py), and asserts the same
+outcome.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def test_error_while_the_coordinator_waits(log, target, bound):
 
 
 def test_an_error_that_a_later_change_of_its_row_had_hidden(log, target):
-    """The group's net change of row 5 is none; what stands before the first fault shows it."""
+    """The group has no net change of row 5; the changes before the first fault show the error."""
     log.transaction(insert(A, (2, "x"), (5, "x")))
     run(log.folder, target)
     log.transaction(update(A, ((2, "x"), (2, "y"))))
@@ -111,8 +112,7 @@ def rows_written(target: Path) -> bool:
 
 @pytest.mark.parametrize("order", [True, False])
 def test_stop_reports_the_position_of_the_last_cut(log, target, order):
-    """Scenario 8: what is reported at STOP REPLICA is the last checkpoint, and the tables are
-    there."""
+    """Scenario 8: STOP REPLICA reports the last checkpoint, and the tables are at that place."""
     for key in range(1, 9):
         log.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
     apply = {"group_max_transactions": 2, "preserve_commit_order": order}
@@ -158,8 +158,8 @@ def test_stop_reports_the_position_of_the_last_cut(log, target, order):
     ],
 )
 def test_statements_commit_in_the_order_of_the_log(log, target, statement):
-    """Scenarios 23, 24, 34: DDL and account statements commit in order: behind each the tables
-    hold what comes before it, and not what comes after."""
+    """Scenarios 23, 24, 34: DDL and account statements commit in order. After each of them the
+    tables have all earlier changes and no later one."""
     log.transaction(insert(A, (1, "before")))
     log.ddl(statement)
     log.transaction(insert(A, (2, "behind")))
@@ -264,8 +264,8 @@ def test_plain_binary_logs_are_relay_logs(log, target):
 
 
 def test_status_shows_a_group_that_waits_for_an_earlier_one(log, target, monkeypatch, capsys):
-    """Scenarios 18, 33, 169: a group that is done waits for the one before it, whose commit is
-    being tried again: the status says so as long as it lasts, and no longer."""
+    """Scenarios 18, 33, 169: a group is written, and waits for the group before it, whose commit is
+    retried. The status shows the wait exactly as long as it lasts."""
     for key in range(1, 4):
         log.transaction(insert(A, (key, "x")))
     true, seen, tried = LocalDelta.commit, [], []
@@ -295,7 +295,7 @@ def test_status_shows_a_group_that_waits_for_an_earlier_one(log, target, monkeyp
 
 
 def test_status_of_a_transaction_that_was_tried_again(log, target, faults):
-    """Scenario 38: what it took is said of the last transaction too."""
+    """Scenario 38: the status also shows the retries of the last transaction."""
     log.transaction(insert(A, (1, "x")))
     faults(("t/a",), 2)
     run(log.folder, target, group_max_transactions=1)
@@ -360,8 +360,8 @@ def test_several_tables_are_retried_at_once(log, target, faults, workers, order)
 
 
 def test_retries_in_vain_let_no_later_group_commit(log, target, faults):
-    """Scenarios 21, 22, 43: retries exhausted in the one that others wait for: it stops with
-    MySQL's words, those behind it are turned away, and a restart goes on."""
+    """Scenarios 21, 22, 43: a group for which others wait has no retries left. The applier stops
+    with MySQL's message, refuses the later groups, and a restart continues."""
     for key in range(1, 5):
         log.transaction(insert(A, (key, "x")))
     faults(("t/a",), 3)

@@ -1,5 +1,5 @@
-"""Tables in quarantine: the others go on, and what is kept comes to the table exactly once,
-whatever a crash leaves."""
+"""Tables in quarantine: the other tables continue, and the kept changes are applied exactly once,
+also after a crash at any step."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A reset of the first channel frees its names, and no path: another channel that takes a name has
-a folder of its own, whatever a kill leaves and whoever sleeps."""
+"""A reset of the first channel frees its names, but none of its paths. Another channel that takes a
+name gets a folder of its own, also after a kill or a suspended process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Crash-safe positions in the whole applier, without Spark: what a crash leaves, a restart mends.
+"""Crash-safe positions in the whole applier, without Spark: a restart repairs what a crash leaves.
 
-Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
+Each test names the test of MySQL's that it corresponds to (scenarios.py), and asserts the same
+outcome.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def renewed(folder: Path, *rows: tuple[int, str]) -> LogWriter:
 
 
 def test_another_log_begins_above_tables_that_are_ahead_of_the_cut(log, target, killed, tmp_path):
-    """By files, too: else what comes behind is taken for what they have."""
+    """Also by files: otherwise the applier takes later transactions for those that the tables have."""
     for _ in range(3):
         log.rotate()
     log.transaction(insert(A, (1, "x")))
@@ -145,8 +146,9 @@ def test_mysqls_outcomes_of_a_crash_around_a_statement(log, target, step, killed
 @pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize("again", [True, False])
 def test_another_log_behind_a_crash_with_gaps(log, target, tmp_path, order, again, killed):
-    """Scenarios 49, 50, 51: the relay log is lost when tables are apart: with GTIDs a new one that
-    holds what is missing fills the gaps, and nothing is applied twice."""
+    """Scenarios 49, 50, 51: the relay log is lost while tables are at different places. With GTIDs
+    a new log that has the missing transactions fills the gaps, and no transaction is applied twice.
+    """
     other = LogWriter(tmp_path / "other", server_id=2, created=1_700_009_999)
     for statement in ("CREATE DATABASE t", A.create, B.create):
         other.ddl(statement)
@@ -192,7 +194,8 @@ def test_file_is_purged_while_the_log_is_looked_at(log, target, monkeypatch):
 
 @pytest.mark.parametrize("again", [False, True])
 def test_table_that_was_dropped(log, target, tmp_path, again):
-    """A table that somebody dropped, or dropped and made again, stops: its rows are not there."""
+    """If another writer dropped a table, or dropped and created it, the applier stops: the rows are
+    gone."""
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
     shutil.rmtree(target / "t" / "a")

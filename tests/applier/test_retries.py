@@ -1,5 +1,6 @@
-"""WL#6964 in the whole applier: what failed is done again, alone and in its own time, and counted
-on all of a transaction's way; and what is said of it, also of those behind (WL#6813)."""
+"""WL#6964 in the whole applier: only the part that failed is retried, after its own pause, and each
+retry of a transaction is counted. The status shows the retries, also those of the groups that wait
+(WL#6813)."""
 
 from __future__ import annotations
 
@@ -257,8 +258,8 @@ def test_reading_in_vain_turns_the_others_away(log, target, reading):
 
 @pytest.mark.parametrize("own_first", [True, False])
 def test_the_one_that_failed_keeps_its_error(log, target, own_first):
-    """3030 is for those that were turned away, whoever says it first: the failed worker has a share
-    in the groups behind as well."""
+    """Workers whose groups were refused have error 3030. The failed worker keeps its own error,
+    although it has a share in the later groups as well."""
     said = {True: threading.Event(), False: threading.Event()}
 
     class Ordered(ApplierStatus):

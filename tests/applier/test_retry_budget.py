@@ -176,7 +176,8 @@ def test_a_statements_cut_that_is_held_back_has_no_budget_of_its_own(
 
 @pytest.mark.parametrize("commit_order", [True, False])
 def test_a_branch_that_can_not_be_kept_fails_its_own_worker(log, target, monkeypatch, commit_order):
-    """Worker, GTID and position are the XA PREPARE's, whoever has transactions behind it."""
+    """Worker, GTID and position of the error are those of the XA PREPARE, also if other workers
+    have later transactions."""
     log.transaction(insert(A, (1, "x" * 30)))
     log.xa_prepare((b"x", b"", 1), insert(A, (2, "x" * 30)))
     for key in range(3, 6):
@@ -236,7 +237,8 @@ def test_status_shows_the_retries_of_the_current_transaction(log, target, monkey
 def test_a_statement_of_xa_that_can_not_be_read_is_the_coordinators_failure(
     log, target, monkeypatch, most
 ):
-    """It is read before a worker has it; what stands before it lands, nothing behind it does."""
+    """The coordinator reads it before a worker gets it. Everything before it is committed, and
+    nothing after it."""
     log.transaction(insert(A, (1, "x")))
     log.xa_prepare((b"x", b"", 1), insert(A, (2, "x")))
     log.transaction(insert(A, (3, "x")))

@@ -173,7 +173,7 @@ def test_the_other_table_of_a_name(log: LogWriter, tmp_path: Path) -> None:
 
 
 def test_it_is_refused_also_where_it_is_alone(tmp_path: Path) -> None:
-    """Which rule is about it would depend on what comes later."""
+    """Which rule applies to it would depend on later tables."""
     log = LogWriter(tmp_path / "log")
     log.transaction(insert(OTHER, (1, "x")))
     assert isinstance(stopped(log.folder, tmp_path / "lake", tables=[A_IS_O]), SchemaError)

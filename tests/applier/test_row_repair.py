@@ -104,7 +104,7 @@ def test_a_repair_goes_on_while_other_rows_change(log: LogWriter, target: Path) 
 
 @pytest.mark.parametrize("key", [1, 2, 3])
 def test_a_row_that_was_changed_meanwhile(log: LogWriter, target: Path, key: int) -> None:
-    """Of each kind; nobody can say which is newer, so it is read again."""
+    """For each kind of change. It is not known which version is newer, so the row is read again."""
     damaged(log)
     change = {1: update(A, ((1, "wrong"), (1, "newer"))), 2: delete(A, (2, "too many")),
               3: insert(A, (3, "newer"))}[key]  # fmt: skip
@@ -163,7 +163,8 @@ def test_a_repair_read_ahead_of_the_applier_is_refused(log: LogWriter, target: P
 
 
 def test_a_log_that_is_gone(log: LogWriter, target: Path) -> None:
-    """What was applied meanwhile is not in the log any more: nobody can look."""
+    """The log has lost the transactions that were applied meanwhile, so the applier can't check
+    them."""
     damaged(log)
     assert run(log.folder, target)
     first = cuts(target)[0]
@@ -281,7 +282,8 @@ def test_tables_that_are_ahead(log: LogWriter, target: Path, killed: Callable[..
 
 
 def test_an_error_of_repaired_rows_does_not_stop_the_applier(log: LogWriter, target: Path) -> None:
-    """The applier does without them; what may pass is tried again by whoever opened the target."""
+    """The applier continues without them. The process that opened the target retries a temporary
+    error."""
     damaged(log)
 
     def raising(error: Exception) -> RowsToRepair | None:
@@ -303,7 +305,8 @@ def test_an_error_of_repaired_rows_does_not_stop_the_applier(log: LogWriter, tar
 
 
 def test_a_repair_may_be_repeated(log: LogWriter, target: Path) -> None:
-    """As after a crash behind the commit; and rows that nobody has make no commit."""
+    """It is repeated as after a crash right after the commit. Rows that neither side has cause no
+    commit."""
     damaged(log)
     for _ in range(2):
         made = repaired(log, target, Read())

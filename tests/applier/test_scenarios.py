@@ -1,6 +1,7 @@
-"""MySQL's own scenarios that no other test of the applier holds.
+"""Scenarios of MySQL's own tests that no other test of the applier covers.
 
-Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
+Each test names the test of MySQL's that it corresponds to (scenarios.py), and asserts the same
+outcome.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ SYSTEM = Table("x", database="mysql")
 
 
 def test_a_start_inside_a_group(log, target):
-    """Scenario 6: the applier begins in the middle of a transaction, behind its GTID event and
-    BEGIN: it stops there, with the place, and applies neither the rest of it nor what follows."""
+    """Scenario 6: the applier begins in the middle of a transaction, after its GTID event and
+    BEGIN. It stops and names the place. It applies neither the rest of the transaction nor later
+    ones."""
     log.rotate()
     log.transaction(insert(A, (1, "x")))
     log.transaction(insert(A, (2, "x")))
@@ -77,8 +79,8 @@ def test_an_xa_group_is_tried_again(log, target, monkeypatch, faults, fails):
 
 
 def test_a_new_relay_log_begins_where_the_applier_is(log, tmp_path, target):
-    """Scenario 52: relay_log_recovery: what was received and not applied is given up; the receiver
-    begins a new log behind what the applier has, not behind what was received."""
+    """Scenario 52: relay_log_recovery discards the transactions that were received and not applied.
+    The receiver begins a new log after those that were applied."""
     relay = tmp_path / "relay"
     log.transaction(insert(A, (1, "x")))
     with RelayWriter(relay, 9) as writer:
@@ -133,8 +135,8 @@ def test_channels_have_counters_and_positions_of_their_own(log, tmp_path, faults
 @pytest.mark.parametrize("action", ["COMMIT", "ROLLBACK"])
 @pytest.mark.parametrize("bound", [1, 100])
 def test_xa_statements_are_never_filtered(log, target, action, bound):
-    """Scenarios 70, 71: rows of schemas that are left out, in a branch alone or beside others: its
-    XA statements are followed all the same; what is left out is rows."""
+    """Scenarios 70, 71: a branch has rows of filtered schemas, with or without other rows. Filters
+    leave out only the rows: the applier follows the XA statements."""
     log.xa_prepare(ONE, insert(SYSTEM, (1, "x")))
     log.xa_prepare((b"both", b"", 1), insert(SYSTEM, (2, "x")), insert(A, (2, "x")))
     run(log.folder, target, group_max_transactions=bound)
@@ -205,8 +207,9 @@ LOST_EVENTS = b"\1\0\x11" + b"some rows are off"
 
 @pytest.mark.parametrize("named", [True, False], ids=["with a GTID", "by itself"])
 def test_an_incident_stops_with_13119_until_it_is_skipped(log, target, named):
-    """Scenarios 127, 162: between transactions that are compressed: what stands before it is
-    committed, it stops by MySQL's 13119, and again, until somebody says that it is left out."""
+    """Scenarios 127, 162: an incident between compressed transactions. Everything before it is
+    committed, then the applier stops with MySQL's error 13119. Each start stops there again until
+    the user skips the incident."""
     log.transaction(insert(A, (1, "x")), compressed=True)
     start = log.path.stat().st_size
     if named:

@@ -266,7 +266,7 @@ def test_columns_that_swap_names_in_one_shard_stay_right_in_both(
 def test_generated_columns_of_shards_are_right_within_one_group(
     log: LogWriter, tmp_path: Path
 ) -> None:
-    """Rows before and behind a statement in one group, of images that lack columns, too."""
+    """Rows before and after a statement in one group, also of images that lack columns."""
     for number in (1, 2):
         log.ddl("ALTER TABLE orders ADD w INT AS (id + 1) STORED", f"shop_{number}")
     log.ddl("ALTER TABLE orders RENAME COLUMN id TO no, RENAME COLUMN v TO u", "shop_1")

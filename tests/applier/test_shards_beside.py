@@ -232,7 +232,8 @@ def test_a_statement_while_a_copy_catches_up(tmp_path: Path) -> None:
 def test_shards_go_on_beside_a_copy_of_another_table(
     log: LogWriter, tmp_path: Path, step: int
 ) -> None:
-    """The applier goes back to the cut behind which it began; the shards have what came since."""
+    """The applier goes back to the cut after which the copy began. The shards have the later
+    changes already."""
     target, other = tmp_path / "lake", Table("x")
     log.ddl(other.create, "t")
     log.transaction(insert(other, (1, "a")))

@@ -60,8 +60,8 @@ def test_upkeep_of_one_channel_keeps_the_others_cuts(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     tidies: str,
 ) -> None:  # fmt: skip
-    """Compaction, VACUUM and clean-up of the log, also where the other channel's cuts are pinned,
-    and it stands far behind."""
+    """Compaction, VACUUM and clean-up of the log, also if cuts of the other channel are pinned and
+    that channel lags far behind."""
     by_turns(logs, target)
     keeps = "us" if tidies == "eu" else "eu"
     before, count = seen(target, keeps), len(commits(target))

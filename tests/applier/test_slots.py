@@ -1,5 +1,5 @@
-"""WL#6813: whatever a transaction is, it has its slot in the commit order: nothing of it is
-recorded before the one in front of it, and nothing behind it before it."""
+"""WL#6813: each kind of transaction has a slot in the commit order. It is recorded after the
+transaction before it, and before the one after it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _BETWEEN: dict[str, Callable[[LogWriter], object]] = {
 
 @pytest.fixture(params=_BETWEEN)
 def between(request: pytest.FixtureRequest, log: LogWriter, target: Path) -> str:
-    """A log with t.a's 1, what stands between, and t.a's 2 (gnos 4, 5 and 6)."""
+    """Write a log with row 1 of t.a, the transaction between, and row 2 of t.a (gnos 4, 5 and 6)."""
     log.transaction(insert(A, (1, "before")))
     _BETWEEN[request.param](log)
     log.transaction(insert(A, (2, "behind")))

@@ -202,8 +202,8 @@ def test_longer_log_than_is_needed_is_passed_over(log, tmp_path):
 
 @pytest.mark.parametrize("how", ["another server", "reset", "a gap"])
 def test_log_that_does_not_hold_the_targets_place_stops(log, tmp_path, how):
-    """Scenario 51: without GTIDs nobody can tell: nothing is applied, and it is said at which place
-    the tables stand."""
+    """Scenario 51: without GTIDs the log does not show which transactions the tables have. Nothing
+    is applied, and the error names the place of the tables."""
     received = Receiving(log, tmp_path)
     log.transaction(insert(BAG, (1, "x")))
     run(received.receive(), received.target)

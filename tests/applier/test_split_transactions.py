@@ -129,7 +129,8 @@ def test_a_file_in_mid_transaction_that_can_not_be_read_for_a_moment(
 
 
 def test_a_log_that_grows_inside_of_transactions(source: Path, tmp_path: Path) -> None:
-    """Applied behind each file: what is open waits, and a prepared branch is kept whole."""
+    """The log is applied after each file. An open transaction waits, and a prepared branch is kept
+    as a whole."""
     events, head, log = source_events(source), description(source), tmp_path / "relay"
     done = 0
     for number, at in enumerate(range(0, len(events), 4), 1):

@@ -206,7 +206,8 @@ def test_a_statement_that_changes_no_copied_table(
 def test_a_copy_that_was_left_unfinished_is_made_again_behind_a_statement(
     tmp_path: Path, statement: bool
 ) -> None:
-    """For whoever asked; where the log has none, he is told what the source said."""
+    """The user who asked for the copy gets another one. If the log has no statement, the answer is
+    the source's error."""
     source, target = Source(tmp_path), tmp_path / "lake"
     assert run(source.folder, target)
     plan(target, "t.a", asked="1.json")
@@ -221,7 +222,7 @@ def test_a_copy_that_was_left_unfinished_is_made_again_behind_a_statement(
 
 
 def test_a_table_that_was_left_unfinished_waits(tmp_path: Path) -> None:
-    """Whatever the log says: nobody knows which of its rows are there."""
+    """Whatever the log has: it is unknown which of the table's rows were copied."""
     source, target = Source(tmp_path), tmp_path / "lake"
     plan_first(target, source.executed, "t.a", "t.b")
     source.put(B, (1, "b"))

@@ -1,5 +1,5 @@
-"""Without commit order: while a cut is made no table is written, or the cut would show a part of
-what stands behind it."""
+"""Without commit order no table is written while a cut is published. Otherwise the cut would show a
+part of later transactions."""
 
 from __future__ import annotations
 

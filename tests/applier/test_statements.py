@@ -133,7 +133,8 @@ def test_names_mean_what_they_mean_at_their_place(source, tmp_path, bound, order
     "lost", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["the same log", "another log"]
 )
 def test_a_crash_at_any_step_applies_each_statement_once(source, tmp_path, lost):
-    """Behind it the log goes on, or is lost and fetched again: GTIDs alone say what was applied."""
+    """After the crash the log continues, or is lost and fetched again. Only GTIDs show what was
+    applied."""
     swaps(source)
     for step in range(1, 1000, STRIDE):
         target = tmp_path / f"lake{step}"
@@ -233,8 +234,8 @@ def test_rows_of_an_engine_that_keeps_none_are_none(tmp_path):
 
 
 def test_a_temporary_table_of_a_tables_name_stops(tmp_path):
-    """Logged in statement format: what its session says of the name from here on is about the
-    temporary table, and no event tells that apart."""
+    """The statement is logged in statement format. Later statements of its session with that name
+    mean the temporary table, and no event shows the difference."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)
     log.ddl("CREATE TEMPORARY TABLE t.b (x INT)")

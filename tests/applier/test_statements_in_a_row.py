@@ -56,7 +56,7 @@ def renames(log: LogWriter, count: int) -> None:
 def apply_until_statement(
     number: int, log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody stops the applier behind so many statements."""
+    """Apply the log, and stop the applier after ``number`` statements."""
     hits = itertools.count(1)
     with applier(log.folder, target) as replica:
 

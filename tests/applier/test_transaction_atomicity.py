@@ -1,5 +1,5 @@
-"""A transaction is whole or absent, in every cut and behind every ``skip``, with commit order or
-without: the tables of a group meet before the first of them is committed."""
+"""Each cut has all of a transaction or nothing of it, also after a ``skip``, with and without
+commit order: all tables of a group are ready before the first of them is committed."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_transaction_that_fails_in_one_table_is_in_no_other(log, target, order
 
 
 def test_tables_that_meet_no_stuck_one_go_on(log, target):
-    """What is stuck: a and b by the transaction that fails, c by the next one, which changes b too.
-    d has nothing to do with them."""
+    """Three tables are stuck: a and b by the transaction that fails, c by the next one, which also
+    changes b. Table d is independent."""
     d = Table("d")
     log.ddl(C.create)
     log.ddl(d.create)

@@ -1,4 +1,4 @@
-"""``wait``: what is said of transactions that nobody knows."""
+"""``wait`` reports transactions that neither the source nor the target knows."""
 
 from __future__ import annotations
 

@@ -111,7 +111,8 @@ def test_a_value_that_no_copy_could_keep_stops(source: Source, tmp_path: Path) -
 
 
 def test_names_of_tables_that_wait(source: Source, tmp_path: Path) -> None:
-    """Their other statements are passed over; what is made like one waits, too."""
+    """Their other statements are passed over. A table that CREATE TABLE LIKE makes from one waits
+    as well."""
     target, tables = tmp_path / "lake", source.tables
     renamed = {"t.b": tables["t.b"], "t.c": tables["t.a"]}
     source.ddl("ALTER TABLE t.a DROP COLUMN v, RENAME TO t.c", renamed)

@@ -94,7 +94,7 @@ def test_modes_that_keep_what_the_log_has(log: LogWriter, target: Path, mode: st
 
 
 def test_a_table_begins_again_empty_beside_the_others(log: LogWriter, target: Path) -> None:
-    """Of a table that is there: it begins again, empty, behind the newest cut."""
+    """An existing table begins again, empty, after the newest cut."""
     log.transaction(insert(A, (1, "old"), (2, "old")), insert(B, (1, "x")))
     assert run(log.folder, target)
     plan(target, "t.a", empty=["t.a"])

@@ -1,6 +1,7 @@
 """XA in the whole applier, without Spark: every part cut off at every step, and its odd cases.
 
-Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
+Each test names the test of MySQL's that it corresponds to (scenarios.py), and asserts the same
+outcome.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ PARTS: dict[str, tuple[bool, Callable[[LogWriter], None], bool, bool]] = {
 )
 def test_cut_off_at_every_step_of_a_part(log, tmp_path, part, order):
     """Scenarios 66, 74-85: a crash before or after each step of XA PREPARE, COMMIT, ROLLBACK and
-    COMMIT ONE PHASE: behind the restart the part is done, once; before it the cut is the state in
-    front of the part, or behind it, and the branch is prepared where it has not ended."""
+    COMMIT ONE PHASE. After the restart the part is applied exactly once. Before the restart the cut
+    is the state before the part or after it, and the branch is prepared if it has not ended."""
     before, write, seen, left = PARTS[part]
     if before:
         _prepare(log)

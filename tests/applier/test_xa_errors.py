@@ -1,6 +1,8 @@
-"""XA that can't be: unknown and doubled XIDs, malformed sequences. Each stops with its reason.
+"""Impossible XA: unknown and duplicate XIDs, malformed sequences. Each stops the applier with its
+reason.
 
-Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
+Each test names the test of MySQL's that it corresponds to (scenarios.py), and asserts the same
+outcome.
 """
 
 from __future__ import annotations
@@ -65,8 +67,8 @@ MALFORMED = {
 
 @pytest.mark.parametrize("case", MALFORMED)
 def test_a_malformed_sequence_stops_after_what_precedes_it(log, target, case):
-    """Scenarios 62, 91: a malformed sequence of events stops, with its reason and place: what
-    stands before it is applied, and nothing behind it."""
+    """Scenarios 62, 91: a malformed sequence of events stops the applier, with reason and place.
+    Everything before it is applied, and nothing after it."""
     events, reason = MALFORMED[case]
     log.transaction(insert(A, (3, "before")))
     log.events(events, ONE)

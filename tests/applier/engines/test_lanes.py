@@ -79,8 +79,9 @@ def test_a_table_that_is_retried_holds_no_other_back(engine, log, target, monkey
 
 @pytest.mark.parametrize(("bound", "again"), [(1, True), (5, False), (100, True)])
 def test_a_failure_leaves_nothing_of_its_transaction(engine, log, target, bound, again):
-    """Scenarios 2, 47: gaps are there after the error (c is ahead), and filled after it is mended.
-    b has nothing of the transaction that failed in a, before ``skip`` and after."""
+    """Scenarios 2, 47: the error leaves gaps (c is ahead), which are filled after its cause is
+    removed. Table b never has a part of the transaction that failed in a, neither before ``skip``
+    nor after it."""
     c = Table("c")
     log.ddl(c.create)
     log.ddl(B.create)
