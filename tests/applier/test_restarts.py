@@ -66,7 +66,8 @@ def renewed(folder: Path, *rows: tuple[int, str]) -> LogWriter:
 
 
 def test_another_log_begins_above_tables_that_are_ahead_of_the_cut(log, target, killed, tmp_path):
-    """Also by files: otherwise the applier takes later transactions for those that the tables have."""
+    """Also by files: otherwise the applier takes later transactions for those that the tables
+    have."""
     for _ in range(3):
         log.rotate()
     log.transaction(insert(A, (1, "x")))

@@ -52,7 +52,8 @@ _BETWEEN: dict[str, Callable[[LogWriter], object]] = {
 
 @pytest.fixture(params=_BETWEEN)
 def between(request: pytest.FixtureRequest, log: LogWriter, target: Path) -> str:
-    """Write a log with row 1 of t.a, the transaction between, and row 2 of t.a (gnos 4, 5 and 6)."""
+    """Write a log with row 1 of t.a, the transaction between, and row 2 of t.a (gnos 4, 5 and
+    6)."""
     log.transaction(insert(A, (1, "before")))
     _BETWEEN[request.param](log)
     log.transaction(insert(A, (2, "behind")))

@@ -1,4 +1,4 @@
-"""The power fails behind each step that has thrown something away: what is left goes on."""
+"""The power fails after each step that removes something: a restart continues from what is left."""
 
 from __future__ import annotations
 

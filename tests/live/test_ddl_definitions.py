@@ -32,8 +32,8 @@ OPTIONS = ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--performan
 
 @dataclass
 class Accepted:
-    """A statement that the server took: the table's SHOW CREATE TABLE behind it, and for each new
-    column whether its value was the one that is foretold."""
+    """A statement that the server accepted: SHOW CREATE TABLE after it, and for each new column
+    whether its value was the predicted one."""
 
     table: str
     shown: SourceTable

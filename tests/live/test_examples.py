@@ -1,4 +1,4 @@
-"""The example of README.md and docs/getting-started.md with a server, as it stands there."""
+"""The example of README.md and docs/getting-started.md with a server, unchanged."""
 
 from __future__ import annotations
 

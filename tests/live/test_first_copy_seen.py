@@ -1,5 +1,5 @@
-"""A first copy while it runs: it has a page, ``status`` says how far it is, Ctrl-C what comes next;
-and ``wait`` for transactions that neither the source nor the target knows."""
+"""A first copy while it runs: it has a page, ``status`` shows its progress, and Ctrl-C prints the
+next step. ``wait`` for transactions that neither the source nor the target knows."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def begin(server: Server) -> None:
 
 
 def load(chance: random.Random, count: int, first: int = 0) -> list[str]:
-    """Transactions of both tables, with numbers from ``first`` on; some of them are rolled back.
-    A REPLACE by what is there already is a change of the table with triggers alone."""
+    """Transactions of both tables, with numbers from ``first`` on; some of them are rolled back. A
+    REPLACE with equal values is a change only in the table with triggers."""
     made = ["SET SESSION binlog_row_value_options = PARTIAL_JSON"]
     for number in range(first, first + count):
         made.append("BEGIN")

@@ -1,6 +1,6 @@
-"""SIGKILL to applier, JVM, receiver, executors and source, over a live load, while somebody runs
-OPTIMIZE and VACUUM, files are folded, the relay log is purged and tables are copied again: nothing
-lost, nothing doubled, no torn cut, no file gone that is needed.
+"""SIGKILL to applier, JVM, receiver, executors and source under a live load. Meanwhile another
+writer runs OPTIMIZE and VACUUM, files are compacted, the relay log is purged and tables are copied
+again. No row is lost or doubled, no cut is torn, and no file is missing that a cut needs.
 
 ``make soak`` kills 300 times; the short form runs with all tests. ``SPARK_REPL_SEED`` chooses what
 is killed when, ``SPARK_REPL_KILLS`` how often, ``SPARK_REPL_SOAK_S`` bounds the time.
@@ -43,11 +43,11 @@ def test_kills_at_random_leave_each_promised_cut_readable(
     kills: int,
     cluster: int,
 ) -> None:
-    """``cluster``: so many kills more with executors that are JVMs of their own.
+    """``cluster``: number of further kills, with executors in JVMs of their own.
 
     Promised is every cut that was ever published: its GTID set is the source's log up to some
-    place, and all its tables, read whole, have the rows that the source had there. Exempt are
-    files that the VACUUM RETAIN 0 HOURS was free to take: those that are in the table at the cut's
+    place, and all its tables, read whole, have the rows that the source had there. Exempt are files
+    that the VACUUM RETAIN 0 HOURS was free to take: those that are in the table at the cut's
     version, but not in each version that VACUUM may have looked at (from the table's version when
     it began to that when it ended). All other files of such a table must be there; the newest cut,
     and whatever is younger than a table's last VACUUM, is exempt of nothing.

@@ -1,5 +1,5 @@
-"""A secret in a masked column of each type, beside a live server: neither the values of any file,
-decoded, nor the bytes of one, nor what is logged has it."""
+"""A secret in a masked column of each type, with a live server: it is neither in the decoded values
+of a file, nor in a file's bytes, nor in the log lines."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ KEY_LOOKS = {look for one in HASHED.values() for look in one.looks}
 
 
 def shown(folder: Path, text: str) -> list[Any]:
-    """Where below a folder, or in what was said, a secret of a key is."""
+    """Return the places below a folder, and in printed texts, that have a secret of a key."""
     files = [path for path in folder.rglob("*") if path.is_file() and "relay" not in path.parts]
     found: list[Any] = [(p, look) for p in files for look in KEY_LOOKS if look in p.read_bytes()]
     tables = [path for path in files if path.suffix == ".parquet"]
@@ -176,9 +176,9 @@ def test_a_copy_and_a_repair_by_a_masked_key(
     server: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: Any, capsys: pytest.CaptureFixture[str], chunk_rows: Callable[[int], None],
 ) -> None:  # fmt: skip
-    """In one chunk a table, of which the plan says no bound; rows of the log and of the copy are
-    the same. What is said of a row that was changed by hand, and of one that is not there (1032),
-    names the masked key."""
+    """Each table is copied in one chunk, and the plan has no bound of it. Rows of the log and of
+    the copy are equal. Errors about a row that was changed by hand, and about a missing row (1032),
+    name the masked key."""
     monkeypatch.setenv("MASK_KEY", "planted-key-2718")
     caplog.set_level(logging.DEBUG, logger="spark_repl")
     chunk_rows(1)

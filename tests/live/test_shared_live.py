@@ -1,5 +1,6 @@
-"""One Delta table that two live sources feed: first copies by ``run``, rows and columns at both at
-once, in one process that is killed and then in two, of which one is killed."""
+"""Two live sources feed one Delta table. ``run`` makes the first copies, then rows and columns
+change at both sources at once. One process runs both channels and is killed; then two processes run
+them, and one of the two is killed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Each class of statement x column type x state of the table, beside a real server: columns, their
-order, types, nullability, key and every value, behind the statement and behind rows that follow.
+"""Each class of statement x column type x state of the table, compared with a real server: columns,
+their order, types, nullability, key and every value, after the statement and after later rows.
 
 ``SPARK_REPL_SEED`` chooses which cells the short form has.
 """

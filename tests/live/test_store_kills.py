@@ -47,7 +47,7 @@ def test_killed_at_random_on_a_faulty_store(
     kills: int,
     cluster: int,
 ) -> None:
-    """``cluster``: so many kills more with executors that are JVMs of their own. Every published
+    """``cluster``: number of further kills, with executors in JVMs of their own. Every published
     cut is read whole, and compared with the source's own history."""
     seed, began = os.environ.get("SPARK_REPL_SEED", "1"), time.monotonic()
     kills = int(os.environ.get("SPARK_REPL_KILLS", kills))

@@ -1,5 +1,5 @@
-"""``run`` where the log does not say what a statement makes of rows: the table is copied while the
-others go on, whatever is killed, and whatever changes the table meanwhile."""
+"""``run`` after a statement whose effect on rows the log does not determine: the table is copied
+while the others continue, also if processes are killed and the table changes meanwhile."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def _all_equal(run: Run, server: Server) -> None:
 def test_tables_are_copied_by_themselves(
     make_server: Callable[..., Server], tmp_path: Path, crash: str
 ) -> None:
-    """Names of columns stand in no TABLE_MAP here: what is left out needs none. What is killed
-    during the copies, at any step, is shown below Spark: applier/test_waiting_tables."""
+    """TABLE_MAPs have no names of columns here: tables that are left out need none. Kills at each
+    step of the copies are tested without Spark in applier/test_waiting_tables."""
     server = make_server("--binlog-row-metadata=MINIMAL")
     config = config_for(server, tmp_path)
     with Changes(server, 2):

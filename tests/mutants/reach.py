@@ -26,7 +26,7 @@ class Reach:
 
 
 class Recorder:
-    """Notes what is reached below ``package``: lines of ``files`` alone."""
+    """Record which lines of ``files`` below ``package`` are reached."""
 
     def __init__(self, package: str, files: frozenset[str]) -> None:
         self._package, self._files = package, files

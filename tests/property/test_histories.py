@@ -1,9 +1,9 @@
-"""Random histories, cut off at random steps and applied again with other bounds, workers and order:
-always serial apply's result, table by table and cut by cut.
+"""Random histories, cut off at random steps and applied again with other bounds, workers and order.
+The result is always that of serial apply, in each table and each cut.
 
-The scheduler's oracle: what may run side by side, in which groups and lanes, changes nothing.
+This is the scheduler's oracle: groups and lanes that run in parallel do not change the result.
 Scenarios 2, 4, 17, 25, 27, 46, 47: the grid of what is assigned, processed and checkpointed when a
-run ends, and the restart behind it.
+run ends, and the restart after it.
 """
 
 from __future__ import annotations

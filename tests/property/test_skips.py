@@ -1,8 +1,9 @@
-"""Random histories with transactions that don't fit, cut off anywhere, transactions left out:
-every cut is a committed state of the source without what was skipped, with commit order or not.
+"""Random histories with transactions that don't fit and are skipped, cut off at any step. Every cut
+is a committed state of the source without the skipped transactions, with and without commit order.
 
-The oracle is serial apply: a transaction whose rows fit is applied whole; one whose rows don't must
-stop the applier, by name, until somebody skips it. What a kill has left in some table can't be.
+The oracle is serial apply: a transaction whose rows fit is applied whole; a transaction with rows
+that don't fit must stop the applier, and the error names it, until the user skips it. A transaction
+that a kill has left in some tables can't be skipped.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def assert_rows(spark: SparkSession | None, target: Path, table: Table, want: li
 
 
 def assert_rows_in_spark(spark: SparkSession, target: Path, table: Table, want: list[Any]) -> None:
-    """The same through Spark, types too; a second or two."""
+    """Compare rows and types as Spark reads them; this takes one or two seconds."""
     kinds = {True: "int", False: "string"}
     schema = ", ".join(f"{name} {kinds[kind == 'int']}" for name, kind in table.columns)
     frame = spark.createDataFrame(want, schema)

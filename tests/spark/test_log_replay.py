@@ -1,4 +1,5 @@
-"""Our reading of a table's log says what Delta's own says, whoever wrote the log."""
+"""Our reading of a table's log returns what Delta's own reader returns, for each writer of the
+log."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_delta_opens_a_table_by_its_checkpoint_and_checksum(table: Aged) -> None
 
 
 def test_setting_properties_keeps_all_else_and_refuses_an_old_plan(table: Aged) -> None:
-    """All else stays, and whoever has not planned on it is told."""
+    """Everything else stays, and a commit that was planned on the earlier properties is refused."""
     table.spark.sql(f"COMMENT ON TABLE delta.`{table.folder}` IS 'of somebody'")
     found = table.delta.snapshot(table.folder)
     assert found is not None

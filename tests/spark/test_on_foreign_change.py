@@ -81,8 +81,8 @@ def test_restored_tables_and_changed_columns_are_never_accepted(spark, log, targ
 def at_the_first_commit(
     before: Callable[[], object] = lambda: None, behind: Callable[[], object] = lambda: None
 ) -> Parts:
-    """Those of an applier: what is done between the plan of its first commit and the commit itself,
-    and right behind it."""
+    """Return the parts of an applier that call functions between the plan of its first commit and
+    the commit, and right after the commit."""
     done = list[int]()
 
     class Meanwhile(TableLog):

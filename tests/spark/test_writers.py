@@ -168,7 +168,7 @@ def test_what_is_not_committed_is_named_and_nothing_else_is_left(lab):
 
 @pytest.mark.parametrize(("number", "key"), [(1062, 3), (1032, 12)])
 def test_what_does_not_fit_is_said_before_any_commit(lab, monkeypatch, number, key):
-    """Of two tables, one fits: what was written for it is named, too."""
+    """One of two tables fits; the error also names the files that were written for it."""
     (a, table), (b, other) = lab.a, lab.b
     before, found = lab.rows(), lab.files()
     at = table.snapshot.version, other.snapshot.version

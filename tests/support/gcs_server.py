@@ -1,8 +1,8 @@
-"""A server of Google Cloud Storage for tests: fake-gcs-server, behind a proxy of ours.
+"""A server of Google Cloud Storage for tests: fake-gcs-server, with a proxy in front of it.
 
-obstore speaks the XML API, of which fake-gcs-server 1.54 has reads alone, and its JSON API takes no
-condition for a simple upload. So the proxy writes, lists and deletes by the JSON API, joins the
-parts of an upload, and checks ``x-goog-if-generation-match`` itself, under a lock.
+obstore uses the XML API. fake-gcs-server 1.54 has only the reads of that API, and its JSON API
+accepts no condition for a simple upload. So the proxy writes, lists and deletes by the JSON API,
+joins the parts of an upload, and checks ``x-goog-if-generation-match`` itself, under a lock.
 """
 
 from __future__ import annotations

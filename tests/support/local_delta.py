@@ -56,7 +56,7 @@ def put(
     folder: str, version: int, actions: Sequence[Action], app: str = "", position: int = 0,
     said: str = "", *, operation: str = "OPTIMIZE",
 ) -> int:  # fmt: skip
-    """Commits as somebody else does. Without ``app`` the commit bears no position."""
+    """Commit as another writer does. Without ``app`` the commit bears no position."""
     storage.make_folder(os.path.join(folder, "_delta_log"))
     info = {"operation": "STREAMING UPDATE" if app else operation, "userMetadata": said}
     txn = [{"txn": {"appId": app, "version": position}}] if app else []

@@ -59,8 +59,8 @@ def repaired(
     log: LogWriter, target: Path, read: Read, *, crash: int = 0,
     meanwhile: Callable[[], object] = lambda: None, **options: Any,
 ) -> RowsToRepair | None:  # fmt: skip
-    """The rows, read before what comes ``meanwhile``, and taken in behind it; None when the run was
-    cut off at its ``crash``-th step."""
+    """Return the rows, which were read before the changes ``meanwhile`` and committed after them;
+    None if the run was cut off at its step ``crash``."""
     CRASHES.left = 0
     try:
         with applier(log.folder, target, **options) as found:

@@ -99,7 +99,7 @@ def check_log(target: Path, channel_of: Callable[[str], str] = lambda shard: sha
 
 
 def commits(target: Path) -> list[tuple[int, list[dict[str, Any]]]]:
-    """Those that are in the Delta table's log."""
+    """Return the commits in the Delta table's log, by version."""
     names = sorted((target / FOLDER / "_delta_log").glob("*.json"))
     versions = [int(name.stem) for name in names]
     return [(one, read_commit(str(target / FOLDER), one) or []) for one in versions]

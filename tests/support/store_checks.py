@@ -31,7 +31,7 @@ def check_fences(target: str) -> None:
 
 
 def check_history(target: str, tmp_path: Path, steps: Iterable[int]) -> None:
-    """Every crash loses the machine too: what is on the object store is enough to go on from."""
+    """Each crash also loses the machine: the applier continues from the object store alone."""
     log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
     for statement in ("CREATE DATABASE t", a.create, b.create):
         log.ddl(statement)

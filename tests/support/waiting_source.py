@@ -65,7 +65,7 @@ class Source:
         self._look()
 
     def rows(self, name: str, number: int) -> list[tuple[Any, ...]]:
-        """Those of a table behind the transaction of that number."""
+        """Return the rows of a table after the transaction of that number."""
         return list(self.states[number - 1][name].values())
 
 

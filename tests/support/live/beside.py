@@ -1,5 +1,5 @@
-"""What goes on beside the applier while everything is killed: somebody's OPTIMIZE and VACUUM,
-purges of the relay log, new copies of tables."""
+"""Tasks beside the applier while processes are killed: another writer's OPTIMIZE and VACUUM, purges
+of the relay log, new copies of tables."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from .table_files import live, missing
 
 
 class CutCheck:
-    """``figures``: cuts read; torn: cuts that are no state of the source; rows lost and doubled
-    (or wrong) over all cuts; unreadable: files that are gone though a cut needs them; exempt:
-    tables of cuts whose files a VACUUM of somebody else's took, as it may.
+    """``figures``: cuts read; torn: cuts that are no state of the source; rows lost and doubled (or
+    wrong) over all cuts; unreadable: files that are gone though a cut needs them; exempt: tables of
+    cuts whose files another writer's VACUUM removed, as it may.
 
     ``vacuums`` are of foreigner.py. One that ran while a table went from version ``before`` to
     ``after`` may take what one of those no longer holds; what they all hold must be there.

@@ -1,5 +1,5 @@
-"""Somebody else who works on the tables: OPTIMIZE and VACUUM RETAIN 0 HOURS by turns, in a process
-and with a Spark session of its own.
+"""Another writer of the tables: OPTIMIZE and VACUUM RETAIN 0 HOURS by turns, in a process and with
+a Spark session of its own.
 
 ``python -m tests.support.live.foreigner TARGET SEED FILE STOP``: until the file STOP is there. FILE
 gets a JSON line for each command that is done: the table's folder, its versions before and after.

@@ -1,4 +1,4 @@
-"""Two servers, of which each feeds one target by a channel of its own."""
+"""Two servers: each feeds the same target by a channel of its own."""
 
 from __future__ import annotations
 
@@ -127,8 +127,9 @@ class SharedSources:
                 one.join()
 
     def through_kills(self) -> list[Command]:
-        """Runs the channels under load, in one process that is killed and then in two, of which one
-        is killed; columns come at both at once. Returns the two, when all is shown."""
+        """Run the channels under load, in one process that is killed, and then in two processes,
+        one of which is killed. Both sources add columns at once. Returns the two, when all is
+        shown."""
         running = self.run(*CHANNELS)
         self.until_shown(running)
         with self.load():
@@ -161,7 +162,7 @@ class SharedSources:
             assert sorted(map(tuple, rows), key=str) == sorted(want, key=str)
 
     def check_verified(self, tables: int) -> None:
-        """``verify`` of each channel finds no difference in so many tables."""
+        """Check that ``verify`` of each channel finds no difference in this number of ``tables``."""
         for channel in CHANNELS:
             found = self.says("verify", channel=channel)
             assert (found["tables"], found["differing"], found["undecided"]) == (tables, 0, 0)

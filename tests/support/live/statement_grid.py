@@ -93,8 +93,8 @@ _NAMES = ("rename", "rename and change", "like", "select")  # the result is call
 
 @dataclass(frozen=True)
 class State:
-    """``make``: what stands behind the columns; ``rows``: whether there are some; ``deleted``: some
-    of them in commits of their own, so that files have marked rows; ``options``: the applier's."""
+    """``make``: the text after the columns; ``rows``: whether there are some; ``deleted``: some of
+    them in commits of their own, so that files have marked rows; ``options``: the applier's."""
 
     key: str = "PRIMARY KEY"
     make: str = ""
@@ -124,7 +124,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """``table``: its name; ``result``: that of the table to be looked at behind the statement."""
+    """``table``: its name; ``result``: the name of the table to compare after the statement."""
 
     statement: str
     sql_type: str

@@ -1,4 +1,4 @@
-"""Where the values of each column come from behind ALTER TABLE, for the rows that are there."""
+"""The source of each column's values for existing rows after ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_timestamps_have_implicit_defaults_without_the_option() -> None:
 
 
 def test_timestamps_of_servers_that_do_not_say_what_they_mean() -> None:
-    """Those before 8.0: by default a TIMESTAMP is NOT NULL there."""
+    """Servers before 8.0: by default a TIMESTAMP column is NOT NULL."""
     for clause in ("ADD x TIMESTAMP", "ADD x TIMESTAMP NOT NULL", "MODIFY a TIMESTAMP"):
         made = altered(clause, explicit_timestamps=None)
         (unknown,) = [one for one in made.origins if isinstance(one, UnknownValue)]

@@ -399,7 +399,8 @@ def test_names_in_any_case_of_a_source_that_folds_them(file: Path, capsys: Any) 
 
 
 def test_config_check_compares_channels_side_by_side(tmp_path: Path, capsys: Any) -> None:
-    """Each fault of two files is said behind their names; what each has of its own is none."""
+    """Each fault that two files have together is printed after their names. Differences that are
+    allowed are no faults."""
     files = [tmp_path / "eu.toml", tmp_path / "us.toml"]
     words = [word for file in files for word in ("--config", str(file))]
 

@@ -79,7 +79,7 @@ def publish(control: Control, *at: datetime) -> None:
 
 
 def listed(control: Control, now: datetime = NOW) -> dict[datetime, str]:
-    """When each was published -> what is said of it."""
+    """Return the text of each cut, by the time of its publication."""
     return {cut.at: said for cut, said in kept_cuts(Control(control.path), now) if cut.at}
 
 

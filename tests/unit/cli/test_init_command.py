@@ -51,7 +51,8 @@ def test_init_writes_the_given_values(tmp_path: Path) -> None:
 def test_paths_of_the_command_line_start_at_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file has them from its own folder, or whole; what was not given lies beside the file."""
+    """The file has paths relative to its own folder, or absolute ones. Defaults are beside the
+    file."""
     (tmp_path / "conf").mkdir()
     words = ["init", "--offline", "--target", "conf/lake", "--tls-ca", "ca.pem"]
     words += ["--password-command", "./secret ./x"]

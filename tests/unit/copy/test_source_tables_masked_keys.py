@@ -1,4 +1,5 @@
-"""Tables whose key is masked: no value of it is in how they are read, nor in what is said."""
+"""Tables whose key is masked: neither the statements that read them nor the texts have a value of
+it."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def case(tmp_path: Path) -> Case:
 
 
 def test_a_cascade_without_commit_order_is_refused(case: Case) -> None:
-    """What other tables are at the change's place nobody knows there."""
+    """The state of the other tables at the change's place is unknown there."""
     case.made(child(key("ON DELETE CASCADE")))
     error = case.refused(
         delete(PARENT, (1, 10, "x")), preserve_commit_order=False, ddl={"cascades": "emulate"}

@@ -132,7 +132,7 @@ def test_a_window_begins_with_the_tables_in_force() -> None:
 def test_damage_in_a_large_transaction_is_named(
     at: int, byte: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index hops over what lies behind the event's header; whoever decodes finds it."""
+    """The index skips the bytes after the event's header; the decoder finds the damage."""
     log = LogWriter(tmp_path / "log")
     log.transaction(*[insert(A, (i, "x" * 100)) for i in range(20)])
     relay = open_log(str(log.folder))

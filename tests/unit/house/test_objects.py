@@ -1,6 +1,6 @@
-"""Nobody writes into another room's object: what has to change there is asked of it, or given to
-the one that makes it. Errors get their place on their way; kernels fill arrays that they are given.
-"""
+"""No room assigns attributes of another room's object. It calls a method of the object, or passes
+the value to its constructor. Errors get their place on their way; kernels fill arrays that they are
+given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What others install: the wheel is whole, versions fit, what is missing is said with a remedy."""
+"""The installed package: the wheel is complete, versions fit, and errors about missing parts name a
+remedy."""
 
 from __future__ import annotations
 

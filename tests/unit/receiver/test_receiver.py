@@ -226,8 +226,9 @@ def test_a_transaction_is_acknowledged_once_it_is_whole(log: LogWriter, tmp_path
 
 @pytest.mark.parametrize("space", [0, 9000])
 def test_what_is_published_already_is_acknowledged(tmp_path: Path, space: int) -> None:
-    """Scenario 119: a client commits and waits, so nothing comes behind: its transaction fills the
-    file, and the rotation publishes it, or the whole log, which somebody has to purge first."""
+    """Scenario 119: a client commits and waits, so no later transaction comes. Its transaction
+    fills the file, and the rotation publishes it, or fills the whole log, which has to be purged
+    first."""
     log = LogWriter(tmp_path / "source")
     for key in range(24):
         log.transaction(insert(WIDE, (key, "x" * 900)))

@@ -42,8 +42,8 @@ def test_create_select_makes_the_table_and_its_rows(
 
 
 def test_it_makes_the_table_where_the_statement_does_not_bear_the_mark(tmp_path: Path) -> None:
-    """The transaction's number, the mark of a CREATE TABLE IF NOT EXISTS that has made its table,
-    stands behind the rows here, of which there are none."""
+    """The mark of a CREATE TABLE IF NOT EXISTS that created its table is the transaction's number
+    after the rows. This statement has no rows."""
     log = LogWriter(tmp_path / "log")
     statement = STATEMENTS[1].replace("TABLE", "TABLE IF NOT EXISTS")
     log.transaction(statement=statement, status=b"\x12\xff\0")

@@ -208,6 +208,6 @@ def test_behind_a_group_that_could_not_be_read(kind: Kind) -> None:
 
 
 def test_how_many_are_under_way() -> None:
-    """Of MySQL's queue of assigned groups, or one behind the one that commits."""
+    """The group is one of MySQL's queue of assigned groups, or comes after the one that commits."""
     assert (StrictOrder.groups_max, StrictOrder.reads_on) == (2, False)
     assert (PerTableOrder.groups_max, PerTableOrder.reads_on) == (64, True)

@@ -214,8 +214,8 @@ def test_close_ends_what_waits_for_a_part_that_will_never_come():
     st.sets(st.tuples(st.sampled_from("abcd"), st.integers(0, 24))),
 )
 def test_groups_are_whole_and_none_waits_for_ever(tables: list[set[str]], bad: set[Any]) -> None:
-    """Whatever the groups' tables are, and whatever parts fail: each group is committed to all its
-    tables or to none, in the log's order, and to none behind a stuck table."""
+    """For any tables of the groups and any failing parts: each group is committed to all its tables
+    or to none, in the log's order, and to none after a stuck table."""
     landed: dict[int, set[str]] = {slot: set() for slot in range(len(tables))}
 
     def write(part: StagedGroup, meets: Meets) -> None:
@@ -256,7 +256,8 @@ def test_a_tables_part_of_a_group_keeps_the_slot():
 
 
 def test_what_all_have_agreed_on_goes_on_whatever_breaks_behind_it() -> None:
-    """A part that is planned again behind the meeting (a retry) meets nobody again."""
+    """A part that is planned again after the meeting (a retry) does not wait for the other parts
+    again."""
     meeting = Meeting(["t.a", "t.b"])
     with ThreadPoolExecutor(2) as pool:
         for came in [pool.submit(meeting.comes, name) for name in ("t.a", "t.b")]:

@@ -119,7 +119,7 @@ def test_the_span_must_lie_in_the_buffer() -> None:
 
 
 def test_cut_and_changed_documents_never_read_beyond_their_span() -> None:
-    """The same result, or the same error, whatever lies around the document."""
+    """Bytes around the document change neither the result nor the error."""
     for other in damaged():
         assert len(outcomes(texts, other)) == 1, other.hex()
 

@@ -273,7 +273,7 @@ def test_values_that_share_bytes_do_not_grow_without_end() -> None:
 
 
 def test_cut_and_changed_documents_never_read_beyond_their_span() -> None:
-    """The same result, or the same error, whatever lies around the document."""
+    """Bytes around the document change neither the result nor the error."""
     for other in damaged():
         assert len(outcomes(encoded, other)) == 1, other.hex()
 

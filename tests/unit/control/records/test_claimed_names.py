@@ -286,7 +286,8 @@ def test_readers_must_name_one_of_several_channels(tmp_path: Path) -> None:
 
 
 def test_of_two_channels_at_an_empty_target_one_starts_again(tmp_path: Path) -> None:
-    """Whoever is second is told, and goes beside when it starts again."""
+    """The second channel stops with an error, and is the second channel of the target after a
+    restart."""
     place = opened(config(tmp_path, "us"))
     eu, _ = begun(tmp_path, "eu")
     for take_over in (False, True):

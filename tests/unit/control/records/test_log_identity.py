@@ -243,7 +243,7 @@ def test_what_lies_behind_damage_is_not_said_to_be_of_another_server(log):
 
 
 def test_another_log_without_gtids_is_refused(log, tmp_path):
-    """On either side: nobody can tell what is in the tables."""
+    """GTIDs are missing on either side, so it is unknown which transactions the tables have."""
     with pytest.raises(HistoryError, match="without GTIDs"):
         continued(log, renewed(log), cut(9, ""))
     empty = LogWriter(tmp_path / "empty")

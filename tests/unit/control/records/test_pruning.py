@@ -211,7 +211,7 @@ def test_rows_that_later_rows_repeat_are_pruned(control: Control, layout: Layout
 def test_answers_that_may_be_waited_for(
     control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several may have asked at once: what came behind an answer takes it from nobody."""
+    """Several processes may wait for answers at once, so a later answer removes no earlier one."""
     control.publish(cut(4))
     for number in range(4):
         repair_results.record_result(

@@ -55,7 +55,7 @@ def reader(control: Control) -> Reader:
 
 
 def same(reader: Control) -> bool:
-    """Whether it finds what somebody finds who has read nothing before."""
+    """Return whether it reads the same rows as a reader that has read nothing before."""
     fresh = Control(reader.path)
     kinds = ("cut", "owner", "skip", "test")
     return (

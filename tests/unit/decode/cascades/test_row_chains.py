@@ -70,7 +70,7 @@ def children(of: Graph, rows: RowChains, key: int, value: int) -> list[int]:
 
 @pytest.mark.parametrize("size", [1, 2, 64])
 def test_each_row_is_found_and_taken_out_by_itself(size: int) -> None:
-    """Whatever stands before and behind it in its chains, the very first row too."""
+    """Rows before and after it in its chains do not matter, nor whether it is the first row."""
     of, rng = graph(), np.random.default_rng(7)
     codes = np.column_stack(
         [np.arange(24) // 2, rng.integers(-1, 4, 24), rng.integers(-1, 4, 24)]

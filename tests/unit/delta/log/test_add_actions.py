@@ -44,7 +44,7 @@ def commits(draw: st.DrawFn) -> list[Action]:
 
 
 def after(files: dict[str, Action], actions: list[Action]) -> dict[str, Action]:
-    """The same by the protocol: what is removed goes before what is added comes."""
+    """Return the result by the protocol: removals come before additions."""
     gone = {action["remove"]["path"] for action in actions if "remove" in action}
     kept = {path: add for path, add in files.items() if path not in gone}
     return kept | {a["add"]["path"]: a["add"] for a in actions if "add" in a}

@@ -149,7 +149,7 @@ def test_a_note_of_an_old_working_state_is_not_trusted(
 def test_a_note_whose_versions_were_removed_is_not_trusted(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
-    """Versions behind the one that it names are there and gone in turn."""
+    """The versions after the one that it names exist and are missing in turn."""
     notes = tmp_path / "notes"
     Durable(str(tmp_path / "lake"), str(notes)).sync(str(table))
     for version in (1, 2, 3):

@@ -138,8 +138,8 @@ def test_commits_that_a_start_reads_stay(folder: str, monkeypatch: pytest.Monkey
 def test_what_stays_is_on_the_disk_before_anything_goes(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The checkpoint that stands for what goes, a promised version's own, and the folder that names
-    both."""
+    """It syncs the checkpoint that replaces the removed commits, that of a promised version, and
+    the folder that names both."""
     steps = disk_steps(monkeypatch)
     clean(folder, 3)
     first = next(number for number, step in enumerate(steps) if step.what == "remove")

@@ -178,7 +178,8 @@ def test_a_checkpoint_that_is_not_whole_is_none(log, tmp_path, named, left):
 
 @pytest.mark.parametrize("lost", ["pages", "footer"])
 def test_a_checkpoint_with_other_damage_is_refused_by_name(log, tmp_path, lost):
-    """Both ends are there, and what lies before the last one, or behind the first, is not."""
+    """Both ends of the file exist, and the bytes before the last one, or after the first one, are
+    missing."""
     folder = log(None, None, None)
     lose(folder, 0)
     path = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet"

@@ -1,5 +1,5 @@
-"""What is removed below a target: when nobody else owns it, file by file, and nothing that a
-successor has written at the name meanwhile."""
+"""Removals below a target: only while this process owns it, file by file, and never a file that a
+successor has written under the name meanwhile."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def test_history_cut_off_anywhere_without_its_working_state(target, tmp_path):
 
 
 def test_a_table_in_quarantine(target, tmp_path, capsys):
-    """What is kept lies in the bucket; it is listed, shown and replayed from there."""
+    """The kept transactions are in the bucket. They are listed, shown and replayed from there."""
     log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
     for statement in ("CREATE DATABASE t", a.create, b.create):
         log.ddl(statement)
@@ -293,7 +293,7 @@ def test_an_object_that_a_manifest_names_is_missing(target, tmp_path):
 
 
 def test_whether_a_version_is_the_newest_is_two_names(target):
-    """And none of them is listed: a listing takes the longer the more lies there."""
+    """Nothing is listed, because a listing of a large folder takes long."""
     write_deltalake(f"{target}/t", ROWS, storage_options=storage.options(target))
     DeltaTable(f"{target}/t", storage_options=storage.options(target)).create_checkpoint()
     with requested() as asked:

@@ -1,5 +1,5 @@
-"""What `status` says of a run that has no applier: one that begins, that an error has stopped, that
-is begun again, that was killed; and nothing of it once an applier came later."""
+"""`status` shows a run that has no applier: one that begins, that an error stopped, that is
+restarted, that was killed. It shows none of these after a later applier has started."""
 
 from __future__ import annotations
 
