@@ -162,7 +162,7 @@ class SharedSources:
             assert sorted(map(tuple, rows), key=str) == sorted(want, key=str)
 
     def check_verified(self, tables: int) -> None:
-        """Check that ``verify`` of each channel finds no difference in this number of ``tables``."""
+        """Check that ``verify`` of each channel finds no difference in ``tables`` tables."""
         for channel in CHANNELS:
             found = self.says("verify", channel=channel)
             assert (found["tables"], found["differing"], found["undecided"]) == (tables, 0, 0)
