@@ -3,6 +3,9 @@
 A table's chunks are committed in order, each commit with the number of its last chunk, so a copy
 that was killed continues after its last committed chunk. The log from before the copy is applied
 afterwards (control/records/copies).
+
+``run`` and ``snapshot`` call it. Raises SourceError, NoTableError if the source drops a table
+meanwhile, and ChangedTableError if a statement changes one. Design: docs/design/new-copies.md.
 """
 
 from __future__ import annotations

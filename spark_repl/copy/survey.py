@@ -3,6 +3,9 @@
 A survey continues after a finding, so that it reports all findings together. It changes nothing,
 and reads no row. A finding that stops a copy or the applier is an error; one that costs time or
 surprises the user is a warning.
+
+``init`` and ``config check`` call it. Raises SourceError if the source refuses a query that the
+survey needs. Design: docs/design/setting-up.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ This is the first of two phases, as in MySQL's WL#3970; the second writes the ta
 its spans, verifies and decodes them, folds the changes of each key, and returns one Arrow IPC
 stream per table and shard. The streams of a tiny group are in memory, others in one file or object
 below the staging folder. Readers of the target see none of them.
+
+``Stager`` sends it to the workers. Raises DecodeError and LogError with file and position. Design:
+docs/design/net-changes.md, docs/design/staging.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 It never waits for the applier, except when the disk is full. What it has published survives any
 failure of it. After a broken connection it continues at the end of the last whole transaction, and
 drops and fetches again what follows.
+
+``service.receiving`` runs it in a process of its own. A lost connection is retried here; raises
+SourceError if a retry would not help. Design: docs/design/relay-log.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 The files are authoritative. Recovery cuts the tail at the last whole transaction, finishes a
 rotation or purge that was begun, and rebuilds a missing list of files from the files' own heads.
+
+The writer calls it before it appends, and the restoration of an archived log and the purge call its
+parts. Raises LogError if another writer has the folder, and for damage before the published end,
+which cutting would hide. Design: docs/design/relay-log.md.
 """
 
 from __future__ import annotations

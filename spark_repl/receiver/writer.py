@@ -3,6 +3,10 @@
 A folder has one writer, which holds a lock file. The writer publishes only ends of whole
 transactions, and only after their bytes are on disk. Readers of other processes may then read up to
 there (``relay.published_end``). A transaction never spans two files.
+
+The receiver calls it for each packet with events. Raises LogError if another writer has the folder,
+if the log is damaged, or if the folder has a log that no receiver wrote. Design:
+docs/design/relay-log.md.
 """
 
 from __future__ import annotations

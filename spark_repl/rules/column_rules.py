@@ -2,8 +2,11 @@
 The target may lack columns or rows, and may have masked columns.
 
 A rule matches tables and columns by name. The target's definition itself records what it lacks
-(``withheld``,
-``row_filter``) and what is masked (``mask``), so it differs from a definition by another rule.
+(``withheld``, ``row_filter``) and what is masked (``mask``), so it differs from a definition by
+another rule.
+
+Workers, copies, ``verify`` and ``TargetOptions`` use it. Raises SettingError for a rule that does
+not fit a table. Design: docs/design/table-definitions.md, docs/design/masked-keys.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ out.
 
 A filter is read once for the columns of a table. The same code evaluates it on Arrow arrays for
 rows of the log, of copies and of ``verify``. It finds columns by their names.
+
+Raises ConfigError for a faulty expression, SettingError and SchemaError for one that does not fit
+the table, StatementError for a statement that may change the values that a filter reads, and
+Unconvertible for values whose result is not known. Design: docs/design/row-filters.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 If a statement cannot be read as a whole, ``named_table`` returns the one table that it changes. The
 applier can then copy the table, or leave the statement out by the table's name.
+
+``apply.statements`` calls it for each logged statement, and ``alter.schema_history`` for
+``read_changes``. It knows neither the target nor its rules. Raises StatementError with the reason.
+Design: docs/design/ddl-parsing.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The grammar covers only what the classification of statements and CREATE TABLE need. Version
 comments (``/*!80016 ... */``) count as SQL, as they did on the source. Other comments are skipped.
+
+All readers of statements and expressions use the cursor. Raises StatementError at the first token
+that the caller does not expect. Design: docs/design/ddl-parsing.md.
 """
 
 from __future__ import annotations

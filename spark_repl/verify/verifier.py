@@ -3,6 +3,9 @@
 A look queries the source's executed GTIDs, reads what is left to compare, and queries the GTIDs
 again. Then it waits for a cut that contains the second answer, and compares with that cut. The
 first answer contains the cut of the previous look, so the source was read between both cuts.
+
+The command ``verify`` and the scheduled check of ``run`` call it. It writes neither to the source
+nor to the tables. Raises SourceError and TargetError. Design: docs/design/verify.md.
 """
 
 from __future__ import annotations

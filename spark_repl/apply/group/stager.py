@@ -3,6 +3,9 @@
 Staged groups are below the owner's staging folder (``staging_folder``); tiny ones stay in memory.
 Executors that can't read the driver's disk get the log's bytes from stores (``remote_spans``). If a
 worker can't read its part, an exception takes the part's place (``ReadAttempt``).
+
+The pipeline calls it with each group, before the group is written. Raises DecodeError and LogError
+with the place in the log. Design: docs/design/staging.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 A statement is applied by itself: everything before it is committed, and nothing after it was read.
 The next cut shows its changes of names (CREATE, DROP, RENAME), and only the cut records them. Its
 changes of an existing table are one commit of that table (``write.alter``).
+
+The pipeline calls it. Raises StatementError if the log does not determine the outcome, SettingError
+and SchemaError if the target may not have it, and StaleCopyError if the statement makes a running
+copy useless. Design: docs/design/schema-changes.md, docs/design/unknown-rows.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 The events inside carry no CRC; the payload event's own CRC covers them.
 
 Kernels find the payloads of compressed transactions and parse their headers.
+
+The index and the decoder call them; bytes are decompressed part by part, so a large transaction
+needs little memory. Raises DecodeError for a damaged payload. Design:
+docs/design/reading-the-log.md.
 """
 
 from __future__ import annotations

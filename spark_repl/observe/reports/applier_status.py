@@ -2,6 +2,9 @@
 
 The file is replaced in one step. A restart needs nothing of it: positions are in the tables. Column
 names are those of MySQL's performance_schema (replication_applier_status_by_worker).
+
+The coordinator and the tasks beside the applier report to it, and ``status``, the page and the
+metrics read the file. Design: docs/design/observing.md.
 """
 
 from __future__ import annotations

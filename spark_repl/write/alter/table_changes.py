@@ -4,6 +4,10 @@ ALTER TABLE changes *metadata only* if every value stays: names, order, new colu
 types that Delta stores alike. Otherwise the workers *rewrite* all data files. Either is one commit.
 A table's position shows whether it has the commit, so that a statement that is carried out again
 after a crash finds what it has done.
+
+``Alterations`` calls it after all checks. Raises StatementError if the log does not determine the
+new values, and SettingError if the settings forbid the change. Design:
+docs/design/schema-changes.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ files of tables without deletion vectors.
 The direct task turns the net changes of one table and shard into a data file and marked rows. It
 runs on a Spark worker, or in the driver's process for a tiny group. It commits nothing. It returns
 the ``add`` action of the file that it wrote and, for each older file, which of its rows go.
+
+``GroupWriter`` calls it. Raises TargetError and DecodeError; rows that do not fit are returned as
+violations, not raised. Design: docs/design/direct-writer.md.
 """
 
 from __future__ import annotations

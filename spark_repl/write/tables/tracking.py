@@ -3,6 +3,10 @@ live files.
 
 A table's own commits are the truth (WL#3970): the ``txn`` action ``spark_repl:<channel>`` has the
 packed relay position, userMetadata the GTID set, in the same commit as the data.
+
+The applier has one, and a first copy has one of its own. All changes of the target go through it or
+its parts, under the fence of the control table. Raises SchemaError, SettingError and TargetError.
+Design: docs/design/table-definitions.md, docs/design/control-table.md.
 """
 
 from __future__ import annotations
