@@ -1,6 +1,6 @@
-"""What became of a commit: landed, beaten or unknown. Nothing is removed, tried again or called
-somebody else's before the table's log was asked; and what others commit is seen wherever it lands.
-"""
+"""Outcomes of a commit: landed, beaten or unknown. The table's log is read before files are
+removed, before a retry, and before a commit counts as another writer's. Other writers' commits are
+seen at each place."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_the_log_makes_the_table_while_its_copy_is_planned(log: LogWriter, targe
 
 
 def test_the_log_makes_the_table_behind_the_plan(log: LogWriter, target: Path) -> None:
-    """A table that waits for its first copy, whose folder nobody has made yet."""
+    """A table waits for its first copy, and its folder does not exist yet."""
     other = Table("x")
     log.ddl(other.create)
     log.transaction(insert(A, (1, "a")), insert(other, (1, "old")))

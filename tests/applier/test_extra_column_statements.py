@@ -153,7 +153,7 @@ def test_a_dropped_table_that_comes_again(log: LogWriter, tmp_path: Path) -> Non
 
 
 def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> None:
-    """A copy would have no row that is deleted, so with these nobody makes one by himself."""
+    """A copy would have no deleted row, so the applier does not copy tables that keep them."""
     log.transaction(delete(T, FIRST[0]))
     log.ddl("ALTER TABLE t.a DISCARD TABLESPACE")
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
@@ -188,7 +188,8 @@ def test_a_tool_s_copy_that_has_the_source_s_rows_alone(
 
 
 def test_a_tool_s_copy_where_no_table_is(log: LogWriter, tmp_path: Path) -> None:
-    """As gh-ost leaves one that is stopped, and somebody takes it for the table that he dropped."""
+    """As gh-ost leaves its copy when it is stopped; the user then renames the copy to the table
+    that was dropped."""
     log.ddl("CREATE TABLE t._a_gho LIKE t.a")
     log.transaction(insert(Table("_a_gho", T.columns), (9, 9, "new")))
     log.ddl("DROP TABLE t.a")

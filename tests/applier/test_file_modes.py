@@ -57,7 +57,7 @@ def test_other_users_can_read_only_tables_and_cuts(log: LogWriter, target: Path)
 
 
 def test_the_services_group_reads_tables_and_cuts_alone(log: LogWriter, target: Path) -> None:
-    """Under the UMask of the systemd unit; nobody else reads anything."""
+    """Under the UMask of the systemd unit; other accounts read nothing."""
     unit = (ROOT / "conf" / "systemd" / "spark-repl.service").read_text("utf-8")
     (mask,) = re.findall(r"^UMask=(\d+)$", unit, re.MULTILINE)
     os.umask(int(mask, 8))

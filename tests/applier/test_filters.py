@@ -73,7 +73,7 @@ def test_a_crash_at_any_step_leaves_filtered_tables_out(tmp_path: Path) -> None:
 
 
 def test_rows_of_what_is_left_out_are_not_read(tmp_path: Path) -> None:
-    """What a version can't decode is no reason to stop where nobody wants it."""
+    """Values that this version can't decode do not stop the applier in tables that are left out."""
     odd = Table("odd", (("id", "int"), ("v", "int")), map_flags=0)
     log = LogWriter(tmp_path / "log")
     log.ddl("CREATE DATABASE t")
@@ -336,8 +336,8 @@ def test_another_name_of_what_earlier_filters_left_out(
 
 
 def test_a_foreign_key_from_what_is_kept(tmp_path: Path) -> None:
-    """The source deletes the children without a trace in the log: their parent's rows are looked
-    at, though nobody keeps them."""
+    """The source deletes the children without logging it, so the applier reads the parent's rows,
+    although the target does not keep them."""
     log = LogWriter(tmp_path / "log")
     parent, child = Table("p"), Table("k", (("id", "int"), ("p", "int")))
     log.ddl("CREATE DATABASE t")

@@ -1,4 +1,5 @@
-"""Tables and targets whose names lie outside ASCII, or have signs that somebody takes for more."""
+"""Tables and targets with names outside ASCII, or with characters that have a meaning in paths or
+SQL."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_a_promise_that_is_made_longer_later_is_kept(log: LogWriter, target: Pat
 def test_a_longer_promise_of_a_table_that_nothing_is_applied_to(
     log: LogWriter, target: Path, statement: str
 ) -> None:
-    """It was dropped, or waits for its copy; and somebody has Delta remove its files."""
+    """It was dropped, or waits for its copy, and another writer runs VACUUM."""
     begun(log, target, SHORT)
     changed(log, target, SHORT, "p")
     log.ddl(statement)

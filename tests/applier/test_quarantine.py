@@ -122,7 +122,7 @@ def test_a_crash_at_any_step_keeps_each_transaction_once(tmp_path: Path, ordered
 def test_a_replay_in_vain_leaves_the_quarantine_with_its_reason(
     log: LogWriter, target: Path
 ) -> None:
-    """It stays in quarantine, says why, and is not tried again until somebody asks."""
+    """It stays in quarantine with its reason, and is not retried until the user asks for it."""
     poisoned(log)
     assert run(log.folder, target, **KEEP)
     assert command(target, "replay") == 0

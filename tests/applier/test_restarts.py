@@ -263,8 +263,9 @@ def test_damage_in_a_new_log_is_not_taken_for_another_server(log, target, tmp_pa
 
 @pytest.mark.parametrize("how", ["skip", "xa commit"])
 def test_no_key_twice_behind_a_decision_by_hand(log, target, how):
-    """What somebody left out, or committed by hand, makes rows that the source doesn't have: its
-    INSERT of their key is a duplicate (1062), not a second row."""
+    """A transaction that the user skipped, or a branch committed by hand, leaves rows that the
+    source doesn't have. The source's INSERT of their key is a duplicate (1062), not a second row.
+    """
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
     if how == "skip":

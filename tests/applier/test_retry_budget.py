@@ -272,7 +272,7 @@ def test_a_statement_of_xa_that_can_not_be_read_is_the_coordinators_failure(
 
 
 def test_of_several_transactions_of_a_worker_the_last_is_named(log, target, monkeypatch):
-    """As in ``status``: which of them a commit fails with nobody knows."""
+    """As in ``status``: it is unknown which of them made the commit fail."""
     for key in range(3):
         log.transaction(insert(A, (key, "x")))
     Faults(monkeypatch, ["commit"] * 9)

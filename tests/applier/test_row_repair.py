@@ -48,7 +48,7 @@ MENDED = [(1, "right"), (3, "missing"), (4, "right"), (5, "right")]
 
 
 def damaged(log: LogWriter) -> None:
-    """As if somebody had written to t.a: what the source has of it is MENDED."""
+    """Change t.a as another writer would: the source's rows of it are MENDED."""
     log.transaction(insert(A, *WRONG), insert(B, (1, "x")))
     log.transaction(insert(B, (2, "x")))
 

@@ -197,7 +197,7 @@ def test_a_shard_that_was_new_at_the_start_has_no_say_once_it_is_dropped(tmp_pat
 
 
 def test_rows_that_are_of_no_known_shard(log: LogWriter, tmp_path: Path) -> None:
-    """What their columns are nobody knows: they would be NULL in a column of another type."""
+    """Their columns are unknown: they would be NULL in a column of another type."""
     assert run(log.folder, tmp_path / "lake", **BOTH)
     log.ddl("ALTER TABLE orders MODIFY id BIGINT", "shop_1")
     with applier(log.folder, tmp_path / "lake", **BOTH) as found:

@@ -48,7 +48,7 @@ def test_equal_keys_are_two_rows(log: LogWriter, tmp_path: Path) -> None:
 
 
 def test_a_group_is_one_commit(log: LogWriter, tmp_path: Path) -> None:
-    """So who reads the Delta table itself never sees half of a transaction."""
+    """A reader of the Delta table itself never sees half of a transaction."""
     assert run(log.folder, tmp_path / "lake", **BOTH)
     before = {at.version for at in cuts(tmp_path / "lake")[-1].tables.values()}
     log.transaction(insert(ONE, (1, "a")), insert(TWO, (1, "c")))

@@ -265,7 +265,7 @@ def test_copies_of_one_are_told_apart() -> None:
 
 
 def test_a_start_of_a_running_applier_reads_one_log(log: LogWriter, tmp_path: Path) -> None:
-    """Shards have one state, whoever asks for it."""
+    """All shards share one state of the Delta table."""
     assert run(log.folder, tmp_path / "lake", **BOTH)
     with applier(log.folder, tmp_path / "lake", **BOTH) as found:
         one, two = found.tracking.tables.values()

@@ -1,5 +1,5 @@
-"""Statements that a target refused after they were recorded, and that somebody then leaves out:
-whatever start comes later, the tables are as if the statements had never been."""
+"""Statements that a target refused after they were recorded, and that the user then skips. After
+any later start the tables are as if the statements had not been logged."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def source(tmp_path: Path) -> Source:
 @pytest.mark.parametrize("asked", ["", "1.json"])
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_statement_makes_a_copy_useless(tmp_path: Path, waits: bool, asked: str) -> None:
-    """Rows before it have another shape than the copy. The table goes on as it was: as it is in the
-    target, or waiting; whoever asked for the copy gets another one."""
+    """Rows before it have another shape than the copy. The table stays as it is in the target, or
+    waiting, and the user who asked for the copy gets another one."""
     source, target = Source(tmp_path), tmp_path / "lake"
     if waits:
         left = {key: row for key, row in source.tables["t.a"].items() if key > 4}
@@ -233,7 +233,7 @@ def test_a_table_that_was_left_unfinished_waits(tmp_path: Path) -> None:
 
 
 def test_a_skipped_statement_leaves_the_copy_as_it_is(tmp_path: Path) -> None:
-    """It is said that the copy is to be taken as it is."""
+    """The user skips the statement, so the copy is shown as it was read."""
     source, target = Source(tmp_path), tmp_path / "lake"
     assert not waiting(source, target)
     plan(target, "t.a")

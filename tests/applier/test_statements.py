@@ -203,7 +203,7 @@ def test_a_database_that_goes_beside_one_with_a_dot_in_its_name(tmp_path):
 
 @pytest.mark.parametrize("engine", ["MERGE UNION=(x)", "mrg_myisam", "FEDERATED"])
 def test_a_table_that_shows_rows_of_others_stops(tmp_path, engine):
-    """Also where somebody copies tables: no copy would follow them."""
+    """It stops also if tables are copied beside the applier: no copy would follow those rows."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(f"{A.create} ENGINE={engine}")
     for copies in (False, True):

@@ -236,7 +236,7 @@ def test_a_taken_port_leaves_the_target_alone(log, target):
 
 
 def test_a_taken_port_is_only_said_by_default(log, target):
-    """And nobody but ``run`` has a page that was not asked for."""
+    """Only ``run`` serves a page that is not configured."""
     import socket
 
     log.transaction(insert(A, (1, "x")))

@@ -28,7 +28,7 @@ _MOST_S = 120.0
 def test_a_first_copy_is_shown_in_status_and_can_be_stopped(
     make_server: Callable[..., Server], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A lock that somebody holds has the copy wait at its second table."""
+    """Another client's lock makes the copy wait at its second table."""
     server, port = make_server(), free_port()
     server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY)")
     server.query("INSERT INTO t.a VALUES (1), (2)", "CREATE TABLE t.bag (v INT)")

@@ -227,7 +227,7 @@ def test_what_a_copy_does_not_say_stops_before_it_is_filled(
 
 
 def test_a_table_that_is_changed_meanwhile(server: Server, tmp_path: Path) -> None:
-    """Its copy may have what the table had before: nobody knows."""
+    """Its copy may have earlier rows of the table: the log does not show it."""
     server.query(
         "CREATE TABLE d._t_gho LIKE d.t", "ALTER TABLE d._t_gho ADD c INT", "TRUNCATE d.t",
         "RENAME TABLE d.t TO d._t_del, d._t_gho TO d.t",

@@ -29,7 +29,7 @@ def apply(config: Config) -> None:
 
 
 def mend(config: Config, row: tuple[int, int]) -> None:
-    """Puts a row into t.bad by hand, as somebody's INSERT in Spark would."""
+    """Put a row into t.bad, as a user's INSERT in Spark would."""
     folder = Layout(config.target.path).table("t/bad")
     snapshot = LocalDelta().snapshot(folder)
     assert snapshot is not None

@@ -165,7 +165,7 @@ def test_statements_while_a_table_is_copied(
 def test_a_table_that_changes_while_it_is_read(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
-    """It is left unfinished, and the others are copied, where somebody copies it again."""
+    """It is left unfinished while the other tables are copied, and is then copied again."""
     server = make_server()
     with Changes(server, 1):
         pass

@@ -59,8 +59,8 @@ def key_sets(draw: Any) -> tuple[Key, ...]:
 
 @dataclass
 class Source:
-    """The tables' rows by their keys, as InnoDB has them, and a log of what somebody has changed,
-    without what the keys carry on."""
+    """The tables' rows by their keys, as InnoDB has them, and a log of the clients' changes,
+    without the changes that foreign keys make."""
 
     keys: tuple[Key, ...]
     rows: dict[str, dict[int, Row]] = field(

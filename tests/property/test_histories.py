@@ -51,7 +51,7 @@ RUNS = st.lists(st.tuples(st.integers(1, 40), SETTINGS), max_size=3)
 @dataclass
 class Writer:
     """Writes the history, and knows the state and the prepared branches behind each transaction.
-    Branches hold locks, so nobody else touches a row of theirs."""
+    Branches hold locks, so no other transaction changes their rows."""
 
     log: LogWriter
     state: State = field(default_factory=lambda: {table.name: {} for table in TABLES})

@@ -134,7 +134,7 @@ def test_a_column_that_spark_widened_stops_the_applier_until_a_restore(spark, lo
 
 
 def test_an_unknown_feature_stops_the_applier(spark, log, target):
-    """Somebody commits it with a newer Delta."""
+    """Another writer commits it with a newer Delta."""
     begin(spark, log, target)
     folder = target / "t" / "a"
     version = versions(target)["t/a"]

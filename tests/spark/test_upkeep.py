@@ -102,7 +102,7 @@ def test_tables_are_folded_while_the_stream_goes_on(
 def test_a_rewrite_is_given_up_when_others_changed_the_table(
     spark: SparkSession, log: LogWriter, target: Path, statement: str
 ) -> None:
-    """Between the rewrite and its commit somebody else moves the rows, or changes them."""
+    """Between the rewrite and its commit another writer moves the rows, or changes them."""
     log.transaction(insert(A, *[(i, "old") for i in range(9)]))
     for i in range(8):
         log.transaction(update(A, ((i, "old"), (i, "new"))))

@@ -162,7 +162,7 @@ def applier(
     """A started Replica without a stream; ``apply``, ``source``, ``ddl`` and ``filters`` are keys
     of these sections, ``tables`` those of each ``[[tables]]``, ``keys`` more of [target]; new
     tables have deletion ``vectors``, Delta's change data ``feed`` and partitions; ``copies``:
-    somebody copies the tables that wait for it; ``parts``: others than HERE, of a ``channel``."""
+    waiting tables are copied beside the applier; ``parts``: others than HERE, of a ``channel``."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}

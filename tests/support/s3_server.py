@@ -38,7 +38,7 @@ def s3_server() -> Iterator[dict[str, str]]:
 
 
 def check_credentials(url: str, *, wanted: bool) -> None:
-    """Whether the server asks who it is: then it knows nobody."""
+    """Set whether the server checks credentials; it has no users until a test creates one."""
     body = b"0" if wanted else b"inf"
     plain = {"Content-Type": "text/plain"}
     urllib.request.urlopen(

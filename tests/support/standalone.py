@@ -1,7 +1,7 @@
 """A standalone master of Spark's and two workers, as processes that don't see the driver's files.
 
-Each process of a worker is in a mount namespace of its own, in which an empty folder that nobody
-can write to is in place of the driver's folder.
+Each process of a worker is in a mount namespace of its own, in which an empty read-only folder
+replaces the driver's folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """``python -m tests.support.live.apply_once LOG TARGET BOUND MAPPING``: applies a log without
-Spark, groups of at most BOUND transactions, and says so before it begins, for whoever is to kill
-it.
-"""
+Spark, in groups of at most BOUND transactions. It prints ``ready`` before it begins, so that a test
+can kill it."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
 ``python -m tests.support.live.cut_reader TARGET TOTAL STOP``: until the file STOP is there, the
 newest cut is read; the bank's sum must be TOTAL, its GTID set hold the one before. Prints figures
-as JSON.
-A cut that can't be read must have been overtaken meanwhile: somebody's VACUUM may have taken its
-files then.
+as JSON. If a cut can't be read, a newer one must have come: a VACUUM may have removed its files by
+then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who carries out a request: an owner that shares this process's working state, or nobody."""
+"""A request is carried out only by an owner that shares this process's working state."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def renewed(control: Control, owner: Owner) -> Iterator[None]:
 
 
 def test_owner_on_another_host_refuses_as_a_start_does(config: Config) -> None:
-    """Nobody would see a request in this host's working state."""
+    """The owner would not see a request in this host's working state."""
     with renewed(*owned_elsewhere(config, 8)):
         for ask in (
             lambda: snapshot(config, ("t.a",)),

@@ -18,7 +18,7 @@ BY_LANGUAGE = {
 
 
 def unknown(named: dict[str, Block]) -> list[str]:
-    """Blocks that nobody runs, without a reason."""
+    """Return the blocks that no test runs and that have no reason."""
     return [
         name
         for name, block in named.items()

@@ -52,8 +52,8 @@ def test_each_contract_can_be_broken(tmp_path: Path) -> None:
 
 
 def test_the_package_itself_imports_nothing_at_start() -> None:
-    """Whoever imports spark_repl.binlog gets no Spark: the public names are loaded when used. A
-    contract would take what functions import for the same."""
+    """An import of spark_repl.binlog imports no Spark: public names are loaded when they are used.
+    A contract can't test that, because it also counts imports within functions."""
     eager = [
         ast.unparse(node)
         for node in tree(ROOT / PACKAGE / "__init__.py").body

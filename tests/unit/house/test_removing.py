@@ -63,7 +63,7 @@ def test_nothing_else_removes_below_the_target() -> None:
 
 
 def test_every_call_passes_the_remover_that_asks() -> None:
-    """Without one nobody is asked: only readers are without."""
+    """Without a remover the owner is not checked: only readers have none."""
     asked = ("remove_commits", "remove_empty_commits", "forget_lost", "XaStore", "QuarantineStore")
     without = set()
     for name, path in modules().items():

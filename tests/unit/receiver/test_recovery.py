@@ -261,7 +261,8 @@ def test_an_event_that_says_no_place_hides_none() -> None:
 
 
 def test_damage_in_a_log_without_checksums_is_found_if_it_shows(tmp_path: Path) -> None:
-    """Scenario 161: damage that shows is an error; the rest nobody can see."""
+    """Scenario 161: damage that is visible without checksums is an error; other damage is not
+    found."""
     files = sorted((Path(__file__).parents[2] / "fixtures/logs/no_checksum").glob("binlog.0*"))
     folder = tmp_path / "relay"
     with opened(folder) as relay:

@@ -157,7 +157,7 @@ def test_many_publications_are_seen_together(tmp_path: Path) -> None:
 def test_a_stream_waits_as_long_as_its_option_says(
     relay: Path, source: LogWriter, tmp_path: Path
 ) -> None:
-    """As long as its option says, and not for a log that nobody writes."""
+    """The option decides how long it waits; it does not wait for a log that no receiver writes."""
     reader = reader_of(relay, tmp_path, waitMs=str(int(_LONG_S * 1000)))
     end = ask(reader, reader.initialOffset())
     source.transaction(insert(T, (100, "new")))

@@ -148,7 +148,7 @@ def test_purge_beside_what_was_removed_by_hand(relay: Path, tmp_path: Path) -> N
 
 
 def test_a_file_that_is_gone_and_still_listed(tmp_path: Path) -> None:
-    """Nobody has purged it: a second look would find no more than the first."""
+    """It was not purged, so reading the list again would not help."""
     source = LogWriter(tmp_path / "log")
     source.transaction(insert(T, (1, "x")))
     looks = list[int]()

@@ -1,6 +1,6 @@
 """From a reader's side: the source ends in the middle, the log is begun again, a reader is killed.
 
-WL#5721: whoever reads sees whole transactions, each once, whatever becomes of those who write.
+WL#5721: readers see whole transactions, each once, also if writers end at any point.
 """
 
 from __future__ import annotations

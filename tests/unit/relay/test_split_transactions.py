@@ -270,7 +270,7 @@ def test_a_transaction_received_twice_counts_once(log: Path, tmp_path: Path) -> 
 
 
 def test_what_was_purged_meanwhile_is_not_repeated(log: Path, tmp_path: Path) -> None:
-    """Whoever has not applied it yet needs the second one then: a stored index has it."""
+    """An applier that has not applied it yet needs the second one, which a stored index has."""
     events, source, folder = source_events(log), description(log), tmp_path / "relay"
     write_file(folder, 1, source, events)
     last = write_file(folder, 2, source, events[:2], rotated=False)

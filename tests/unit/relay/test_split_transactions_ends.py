@@ -111,7 +111,7 @@ def test_what_can_not_stand_in_it_is_refused(log: Path, tmp_path: Path) -> None:
 def test_a_damaged_payload_without_a_checksum_is_read_anew_when_it_was_mended(
     tmp_path: Path,
 ) -> None:
-    """Whoever looked before goes on with events that have none."""
+    """A reader that read it before continues with events without checksums."""
     made, folder = LogWriter(tmp_path / "log"), tmp_path / "relay"
     made.transaction(insert(A, (1, "packed")), compressed=True)
     made.transaction(insert(A, (2, "plain")))

@@ -241,7 +241,8 @@ def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
 
 
 def test_an_applier_that_carries_out_no_requests_says_so(running: Replica) -> None:
-    """``apply`` alone: who asks hears the way out, and the request does not lie in wait."""
+    """``apply`` carries out no requests: the user gets an error with a hint, and the request does
+    not stay."""
     with pytest.raises(TargetError, match="copies and repairs nothing") as caught:
         ask_and_wait(running.config, ("t.a",))
     assert "spark-repl run" in str(caught.value.hint)

@@ -44,8 +44,8 @@ _MOST_S = 60.0
 
 @pytest.fixture
 def starter(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """It has three receivers: two that go on asking a port where nobody is, and one whose
-    configuration is not there."""
+    """It has three receivers: two that keep connecting to a port without a server, and one whose
+    configuration is missing."""
     files = [tmp_path / f"{name}.toml" for name in ("eu", "us", "none")]
     for file in files[:2]:
         file.write_text(f'[source]\nport = 1\n[relay]\npath = "{tmp_path}/{file.stem}"\n')

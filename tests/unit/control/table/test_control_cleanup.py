@@ -46,7 +46,7 @@ def age(control: Control, names: set[str], seconds: float) -> None:
 
 
 def beaten_commit(control: Control) -> set[str]:
-    """A commit that somebody else's came before; the files that it has left."""
+    """Return the files of a commit that another process's commit preceded."""
     stale, there = control._open(), files(control)
     control.publish(Cut(len(control.cuts()) + 1, "", "log", {}, {}))
     written = files(control)

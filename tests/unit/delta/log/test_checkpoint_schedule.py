@@ -99,7 +99,7 @@ def test_a_damaged_one_that_nothing_names(log: Path, hint: int | None) -> None:
 
 
 def test_one_stays_where_commits_before_it_are_gone(log: Path) -> None:
-    """Without it the table would be an older one, and nobody would know."""
+    """Without it readers would see an older table, without an error."""
     damage(named(log, NEWEST), "the first half")
     (log / f"{NEWEST - 1:020d}.json").unlink()
     forget_lost(str(log.parent), Remover())

@@ -104,7 +104,7 @@ def test_an_empty_commit_after_missing_names_is_removed(tmp_path):
 
 
 def test_the_last_one_is_found_without_a_place_to_begin_at(tmp_path):
-    """The commits that a cut names were removed by somebody, or the hint is wrong."""
+    """Another process removed the commits that a cut names, or the hint is wrong."""
     table = _table(tmp_path, "{}", "{}", "")
     os.remove(commit_path(table, 0))
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version": 7}')

@@ -273,7 +273,7 @@ def test_features_come_with_the_properties_and_types_that_need_them(table):
 
 
 def test_a_table_with_an_unknown_feature_gets_no_longer_retention(table):
-    """Of a table that nothing is applied to any more nobody else looks at the features."""
+    """Nothing is applied to the table any more, so no other code checks its features."""
     before = table.snapshot().state.protocol
     features = {kind: [*before[kind], "catalogManaged"] for kind in before if "Features" in kind}
     table.others({"protocol": {**before, **features}})

@@ -172,7 +172,7 @@ def test_ended_between_link_and_removal(tmp_path: Path) -> None:
 
 
 def test_a_start_decides_while_the_process_sleeps(tmp_path: Path) -> None:
-    """Both of them find the file, and whoever comes second nothing."""
+    """Both processes find the file, and the second one has nothing to remove."""
     (path,) = made(tmp_path, "0.json")
     Path(path).write_text("")
 
@@ -187,7 +187,7 @@ def test_a_start_decides_while_the_process_sleeps(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_a_link_goes(tmp_path: Path) -> None:
-    """Somebody has moved the table to another disk: the next look finds nothing at its path."""
+    """The user moved the table to another disk: the next look finds nothing at its path."""
     made(tmp_path, "disk/a/_delta_log/0.json", "disk/a/x.parquet")
     for link in ("a", "gone"):
         os.symlink(tmp_path / "disk" / link, tmp_path / link)
