@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "spark_repl"
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Dotted name below the package ("" for its __init__, "binlog.rows") -> file."""
     found = {}
@@ -49,6 +50,23 @@ def imported(name: str, is_package: bool, source: ast.AST) -> set[str]:
             origin = ".".join([*start, *([node.module] if node.module else [])])
             found |= {f"{origin}.{alias.name}" for alias in node.names}
     return found
+
+
+def folder(name: str) -> str:
+    """Return the dotted folder of a module; "" is the package's own."""
+    if modules()[name].name == "__init__.py":
+        return name
+    return name.rpartition(".")[0]
+
+
+@cache
+def folder_graph() -> dict[str, set[str]]:
+    """Folder -> other folders from which its modules import. The commands' entry is left out."""
+    edges: dict[str, set[str]] = {}
+    for name, others in graph().items():
+        if name != "__main__":
+            edges.setdefault(folder(name), set()).update(map(folder, others))
+    return {own: others - {own} for own, others in edges.items()}
 
 
 @cache

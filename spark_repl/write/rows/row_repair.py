@@ -1,7 +1,7 @@
 """Row repair: writes the rows of some keys as the source has them, in one commit to their table.
 
 The table's position stays, because its state of the log stays. The commit has an appId of its own.
-The target's rows of a key go, and the source's rows of the key come (``staged_rows``).
+The target's rows of a key go, and the source's rows of the key come (``certain_rows``).
 """
 
 from __future__ import annotations

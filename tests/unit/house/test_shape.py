@@ -11,11 +11,13 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 
-from tests.support.imports import PACKAGE, ROOT, graph, imported, modules
+from tests.support.imports import PACKAGE, ROOT, folder_graph, graph, imported, modules
 from tests.support.sources import tree
 
 CHAIN_MAX = 24
 """A bound against accidents only: a subject is not cut in two to shorten the chain."""
+FOLDER_CHAIN_MAX = 16
+"""a ratchet: folders on the longest chain of imports; docs/design/rooms.md says why so many"""
 PARAMETERS_MAX, PARAMETERS_P90 = 8, 3
 WITH_PARTS = {"tracking": "write", "applier": "apply", "replica": "apply", "opened": "apply"}
 """what is made of parts -> its room, in which they are known"""
@@ -27,6 +29,17 @@ HANDED_OUT = {"tables", "waiting", "index", "config", "opened", "options"}
 def depth(name: str) -> int:
     """Modules on the longest chain of imports that begins here."""
     return 1 + max((depth(other) for other in graph()[name] if other), default=0)
+
+
+@cache
+def folder_chain(folder: str) -> tuple[str, ...]:
+    """The folders on the longest chain of imports that begins at a folder."""
+    chains = (folder_chain(other) for other in sorted(folder_graph()[folder]))
+    return (folder, *max(chains, key=len, default=()))
+
+
+def longest_folder_chain() -> tuple[str, ...]:
+    return max(map(folder_chain, folder_graph()), key=len)
 
 
 def parameters() -> Iterator[tuple[int, str]]:
@@ -42,6 +55,12 @@ def parameters() -> Iterator[tuple[int, str]]:
 def test_no_chain_of_imports_is_too_long() -> None:
     longest = max(graph(), key=depth)
     assert depth(longest) <= CHAIN_MAX, longest
+
+
+def test_the_chain_of_imports_between_folders_becomes_no_longer() -> None:
+    longest = longest_folder_chain()
+    assert len(longest) <= FOLDER_CHAIN_MAX, longest
+    assert longest[0] == "cli" and longest[-1] in ("", "binlog")  # the whole way of the data
 
 
 def test_no_function_has_too_many_parameters() -> None:
@@ -154,5 +173,7 @@ if __name__ == "__main__":
     say = sys.stdout.write
     say(f"modules {len(sizes)}, median {sizes[len(sizes) // 2]} lines, longest {sizes[-1]}\n")
     say(f"chain {depth(longest)}, from {longest}\n")
+    chain = longest_folder_chain()
+    say(f"chain of folders {len(chain)}: {' -> '.join(name or PACKAGE for name in chain)}\n")
     say(f"parameters p90 {counts[int(len(counts) * 0.9)]}, most {counts[-1]}\n")
     say(f"rooms {len(list((ROOT / PACKAGE).glob('*/__init__.py')))}\n")
