@@ -3,8 +3,8 @@
 
 ``open_log`` opens a folder, a file or an index file. It takes no lock, and writes nothing: a
 receiver may write and purge the log meanwhile. A log that a receiver writes ends at its published
-end (the file relay.end), up to which all bytes are whole and durable. Any other log ends at its last
-file's end, which may be in the middle of an event.
+end (the file relay.end), up to which all bytes are whole and durable. Any other log ends at its
+last file's end, which may be in the middle of an event.
 
 Invariants: the numbers of the files ascend without a gap. The published end and the list of files
 are of one log: a log id ties them together. ``read_while_purged`` calls its function again with the
