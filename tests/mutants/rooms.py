@@ -26,7 +26,7 @@ ROOMS: dict[str, Room] = {
          "write/rows/net_changes.py",
          "write/rows/keyless_changes.py", "binlog/rows/equal_values.py"),
         ("unit/decode/test_folding.py", "unit/decode/test_folding_soft_deletes.py",
-         "unit/write/rows/test_keyless_changes.py", "unit/binlog/rows/test_equal_values.py",
+         "unit/write/files/test_key_index_codes.py", "unit/binlog/rows/test_equal_values.py",
          "applier/test_equal_values.py", "applier/test_idempotent.py",
          "applier/test_transaction_atomicity.py", "applier/test_changelog.py",
          "property/test_partial_fold.py",

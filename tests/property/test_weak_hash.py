@@ -12,7 +12,6 @@ import pytest
 
 from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.write.files import key_index, key_lookup
-from spark_repl.write.rows import keyless_changes
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows, run
 from tests.support.version_model import VersionModel, versions
@@ -31,7 +30,6 @@ def weak(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(key_lookup, "hash_keys", weak_hash)
     monkeypatch.setattr(key_index, "hash_keys", weak_hash)
-    monkeypatch.setattr(keyless_changes, "hash_keys", weak_hash)
 
 
 class Model:

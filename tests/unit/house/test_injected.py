@@ -71,7 +71,7 @@ PATCHED: dict[str, dict[str, str]] = {
     },
     "property/test_weak_hash.py": {
         f"spark_repl.write.{module}.hash_keys": _WEAK
-        for module in ("files.key_lookup", "files.key_index", "rows.keyless_changes")
+        for module in ("files.key_lookup", "files.key_index")
     },
     "spark/test_variant.py": {
         "spark_repl.write.upkeep.scheduler.UpkeepScheduler.schedule": (
@@ -105,8 +105,8 @@ PATCHED: dict[str, dict[str, str]] = {
     "unit/receiver/test_writer.py": {
         "spark_repl.relay.log.read_end": "rotations between the two steps of a reader's look"
     },
-    "unit/write/rows/test_keyless_changes.py": {
-        "spark_repl.write.rows.keyless_changes.hash_keys": _WEAK
+    "unit/write/files/test_key_index_codes.py": {
+        "spark_repl.write.files.key_index.hash_keys": _WEAK
     },
 }
 

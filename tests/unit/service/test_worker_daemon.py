@@ -16,8 +16,7 @@ from spark_repl.service.shared_spark import SharedSpark
 SCRIPT = """
 import os, sys
 import pyarrow as pa
-from spark_repl.binlog.kernels import cache, jit
-from spark_repl.decode import key_hash
+from spark_repl.binlog.kernels import cache, jit, key_hash
 from spark_repl.user_cache import cache_folder
 from spark_repl.service.worker_daemon import MODULES, load_worker_kernels, load_worker_modules
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.tables.column import GEOMETRY_STRUCT, VECTOR_LIST
+from spark_repl.write.files import key_index
 from spark_repl.write.files.key_index import value_codes
-from spark_repl.write.rows import keyless_changes
 
 _COLUMNS: dict[pa.DataType, list[Any]] = {
     pa.int32(): [1, 2, None],
@@ -28,8 +28,8 @@ _COLUMNS: dict[pa.DataType, list[Any]] = {
 def test_equal_rows_have_equal_codes(
     monkeypatch: pytest.MonkeyPatch, mask: int, kinds: list[pa.DataType], count: int
 ) -> None:
-    true = keyless_changes.hash_keys
-    monkeypatch.setattr(keyless_changes, "hash_keys", lambda keys: true(keys) & mask)
+    true = key_index.hash_keys
+    monkeypatch.setattr(key_index, "hash_keys", lambda keys: true(keys) & mask)
     rand = random.Random(count)
     data = [[rand.choice(_COLUMNS[kind]) for _ in range(count)] for kind in kinds]
     arrays = [pa.array(values, kind) for values, kind in zip(data, kinds, strict=True)]
