@@ -32,8 +32,8 @@ STATES_DESCRIBED = 0
 FORWARDING_PERCENT = 0.9
 """a ratchet: methods that only pass a call on"""
 FROZEN_ROOMS = ("convert", "expressions", "alter")
-FROZEN_LINES = 7673
-"""a ratchet: lines of the emulation of what MySQL computes, which gets no new forms
+FROZEN_LINES = 5640
+"""a ratchet: lines of code of the emulation of what MySQL computes, which gets no new forms
 (docs/design/expressions.md)"""
 NAMELESS = 56
 """a ratchet: modules whose public names have no word of the module's name. Those that are left are
@@ -284,10 +284,24 @@ def test_methods_that_only_forward_become_fewer() -> None:
     assert 100 * count / methods <= FORWARDING_PERCENT
 
 
-def frozen_lines() -> int:
-    """Lines of the rooms that only become smaller."""
+def code_lines(text: str) -> int:
+    """Lines of a module without docstrings, comments and blank lines."""
+    words = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
     return sum(
-        len(path.read_bytes().splitlines())
+        bool(line.strip()) and not line.lstrip().startswith("#") and number not in words
+        for number, line in enumerate(text.splitlines(), 1)
+    )
+
+
+def frozen_lines() -> int:
+    """Lines of code of the rooms that only become smaller."""
+    return sum(
+        code_lines(path.read_text("utf-8"))
         for name, path in modules().items()
         if name.split(".")[0] in FROZEN_ROOMS
     )
@@ -328,6 +342,7 @@ def test_the_rules_of_rooms_bite() -> None:
     (method,) = ast.parse("def a(self, b):\n return self._c.a(b + 1)").body
     assert isinstance(method, ast.FunctionDef) and not forwards(method)
     assert list(untyped_options(ast.parse("def f(**options: Any): pass"))) == [1]
+    assert code_lines('"""Text."""\n\n# why\nA = 1\n"""two\nlines"""\nB = 2\n') == 2
 
 
 if __name__ == "__main__":
