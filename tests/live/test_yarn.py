@@ -26,7 +26,7 @@ from spark_repl.control.table.owner import Owner
 from spark_repl.delta.store.delta_rs_read import read
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.observe.status.status import status
-from spark_repl.runtime.user_cache import cache_folder
+from spark_repl.user_cache import cache_folder
 from tests.support import standalone
 from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Load, Server

@@ -19,7 +19,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from spark_repl.runtime.java import fetched_jars
-from spark_repl.runtime.user_cache import cache_folder
+from spark_repl.user_cache import cache_folder
 
 from .live.killing import children
 
