@@ -29,7 +29,7 @@ _WAIT_S = 120.0
 MakeServer = Callable[..., Server]
 
 
-def _wait_until_archived(config: Config) -> None:
+def wait_until_archived(config: Config) -> None:
     """Wait until everything published is archived, by the receiver's report."""
     end = read_end(config.relay.path)
     assert end is not None
@@ -43,7 +43,7 @@ def _wait_until_archived(config: Config) -> None:
     wait_until(is_archived)
 
 
-def _purge_source(server: Server) -> None:
+def purge_source(server: Server) -> None:
     """Remove all that the source has logged so far."""
     server.query("FLUSH BINARY LOGS")
     last = server.query("SHOW BINARY LOGS")[-1][0]
@@ -95,9 +95,9 @@ def _check_lost_disk(server: Server, config: Config, folder: Path) -> None:
     with Load(server, 2, seed=2) as load:
         wait_until(lambda: load.transactions > 200)
     wait_for(config, server.executed)
-    _wait_until_archived(config)
+    wait_until_archived(config)
     receiver.kill()
-    _purge_source(server)
+    purge_source(server)
     server.query("CREATE TABLE t.later (id INT PRIMARY KEY)", "INSERT INTO t.later VALUES (1)")
     _lose_disk(config)
     run = Run(config, folder)

@@ -30,21 +30,23 @@ from spark_repl.relay.log import open_log
 from spark_repl.service.applied_purge import applied_file, purge_applied
 from tests.support.live.receiving import Command, config_for, processes, toml
 from tests.support.live.server import Load, Proxy, Server
+from tests.support.wait_until import wait_until
 
 _WAIT_S = 240.0
 
 
 class Run:
     """``spark-repl run`` as a user starts it. ``crash``: the point where it is to be killed;
-    ``options``: further ones of the command line."""
+    ``options``: further ones of the command line; ``program``: Python's arguments that start the
+    command line."""
 
     def __init__(
-        self, config: Config, folder: Path, *, crash: str = "", options: Sequence[str] = ()
-    ) -> None:
+        self, config: Config, folder: Path, *, crash: str = "", options: Sequence[str] = (),
+        program: Sequence[str] = ("-m", "spark_repl"),
+    ) -> None:  # fmt: skip
         self.config, self.file = config, folder / "run.toml"
         self.file.write_text(toml(config))
-        command = [sys.executable, "-m", "spark_repl", "run", "--config", str(self.file), "--json"]
-        command += options
+        command = [sys.executable, *program, "run", "--config", str(self.file), "--json", *options]
         self.process = Command(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
             env={**os.environ, "SPARK_REPL_CRASH": crash},
@@ -62,6 +64,15 @@ class Run:
             self.check()
             time.sleep(0.2)  # each look reads the status
         assert self.executed() == executed
+
+    def wait_for_cut(self) -> None:
+        """Return after the first copy's cut, or the first cut of this target."""
+
+        def is_published() -> str:
+            self.check()
+            return self.executed()
+
+        wait_until(is_published, _WAIT_S, each_s=0.2)
 
     def check(self) -> None:
         """Raises what it said when it has ended."""
