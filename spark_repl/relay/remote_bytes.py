@@ -26,8 +26,7 @@ _FOLDER = "/log"
 @dataclass(frozen=True, slots=True)
 class RemoteRange:
     """The bytes ``begin`` to ``end`` (exclusive) of a file; they begin at ``offset`` in the object
-    ``uri``. ``log_id``: the relay log to which they belong, or "" if the object is not in an
-    archive."""
+    ``uri``. ``log_id``: the id of the relay log, or of the control table, to which they belong."""
 
     begin: int
     end: int
@@ -112,8 +111,9 @@ class _Ranges(io.RawIOBase):
 
 def read_block(uri: str, number: int, *, log_id: str, least: int) -> bytes:
     """Return a block of an object, from this executor's own disk if it has the block. ``log_id``,
-    ``least``: the log of the bytes, and the minimum size of the block. If an archive was emptied by
-    hand, the URI may name another log's object, or a longer one of the same log."""
+    ``least``: the id of ``RemoteRange``, and the minimum size of the block. If an archive or a
+    target was emptied by hand, the URI may name another log's object, or a longer one of the same
+    log."""
     if not has_own_disk():
         return _fetched(uri, number)
     name = hashlib.sha256(f"{log_id} {uri}".encode()).hexdigest()[:32]

@@ -69,6 +69,20 @@ def test_reset_all_lists_and_removes_every_file(
     assert paths == {"t/a@2", "t/b@2"}, "no path is given again"
 
 
+def test_no_branch_gets_the_name_of_one_before_the_reset(
+    log: LogWriter, target: Path, file: Path
+) -> None:
+    """Executors that outlive the reset keep the bytes of branches by their names."""
+    log.xa_prepare((b"one", b"", 1), insert(A, (2, "new")))
+    names = list[str]()
+    for _ in range(2):
+        assert run(log.folder, target)
+        names += [branch["file"] for branch in cuts(target)[-1].prepared]
+        assert reset(file, "--all") == 0
+    position, epoch = names[0].removesuffix(".events").split("-")
+    assert names[1].startswith(position) and names[1] != names[0] and int(epoch)
+
+
 def test_all_removes_the_archived_relay_logs(
     target: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

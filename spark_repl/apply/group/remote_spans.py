@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RemoteSpans:
     """Converts spans on the driver's disk to spans in stores. ``xa_here``, ``xa``: the folders of
-    prepared branches on the driver's disk and in the store. ``sent_bytes``: largest number of log
-    bytes that are sent with a task."""
+    prepared branches on the driver's disk and in the store. ``control_id``: the id of the control
+    table, by which the branches of two targets at one place differ. ``sent_bytes``: largest number
+    of log bytes that are sent with a task."""
 
     xa_here: str
     xa: str
+    control_id: str
     sent_bytes: int
 
     def task(self, task: StageTask) -> StageTask | None:
@@ -65,7 +67,7 @@ class RemoteSpans:
             path = span.path
             if not is_remote(path):
                 path = os.path.join(self.xa, os.path.basename(path))
-            whole = RemoteRange(0, int(span.ends[-1]), path)
+            whole = RemoteRange(0, int(span.ends[-1]), path, log_id=self.control_id)
             yield replace(span, source=RemoteBytes((whole,)))
         else:
             yield from self._logged(span)

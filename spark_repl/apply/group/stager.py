@@ -124,7 +124,7 @@ class Stager:
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
         self._packer = TablePacker()
         control, layout, self._filters = tracking.control, tracking.layout, tracking.filters
-        self._layout = layout
+        self._layout, self._control = layout, control
         self.folder = StagingFolder(layout, control.epoch, workers.has_own_disks)
         self.folder.begin()
 
@@ -134,8 +134,8 @@ class Stager:
         they can. Wait for the Spark session if this depends on its master."""
         if not self.workers.has_own_disks():
             return None
-        layout = self._layout
-        return RemoteSpans(layout.xa_here, layout.xa, self.settings.task_log_bytes)
+        layout, control_id = self._layout, self._control.table_id()
+        return RemoteSpans(layout.xa_here, layout.xa, control_id, self.settings.task_log_bytes)
 
     def share_out(self, group: Group) -> Group:
         """Return the group divided among the workers, with the current foreign keys. One worker

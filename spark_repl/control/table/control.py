@@ -95,6 +95,10 @@ class Control(ControlRows):
         """Return the epoch of this process as an owner; 0 if it has not claimed the target."""
         return self._fence.epoch
 
+    def table_id(self) -> str:
+        """Return the id as ``ControlRows`` does. The owner sends no request."""
+        return self._seen.table_id if self._seen is not None else super().table_id()
+
     def claim(self, *, take_over: bool = False) -> int:
         """Make this process the owner, and return the new epoch. Convert the cuts of a target that
         an earlier version wrote, in the same commit. Claim again if the former owner, which still

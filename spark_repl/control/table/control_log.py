@@ -68,6 +68,11 @@ class ControlLog:
     state: LogState = field(repr=False)
     files: AddActions = field(repr=False, compare=False)
 
+    @property
+    def table_id(self) -> str:
+        """Return the id that the table has got when it was created."""
+        return str(self.state.metadata["id"])
+
     @classmethod
     def newest(cls, folder: str) -> ControlLog | None:
         """Return the newest version; None if there is no table. Raise OSError, and TargetError if

@@ -82,7 +82,7 @@ class ControlRows:
         """Return the id that the control table got when it was created; "" if there is none yet.
         Raise OSError, and TargetError if its log is damaged."""
         log = self._read_log()
-        return str(log.state.metadata["id"]) if log is not None else ""
+        return log.table_id if log is not None else ""
 
     def _open(self) -> ControlLog:
         """Return the newest version of the log. Raise OSError, and TargetError if there is no

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,16 @@ from spark_repl.relay.archived_ranges import (
 from spark_repl.relay.remote_bytes import RemoteBytes, SentBytes
 from spark_repl.relay.span import Span
 from spark_repl.relay.split_transactions import Piece
+from spark_repl.runtime.executor_disk import ExecutorDisk
 from spark_repl.runtime.object_store import ObjectStore
+from tests.support.child import in_child
 
 CONTENT = bytes(np.random.default_rng(1).integers(0, 256, 1000, np.uint8))
 STORE = "memory://remote-spans"
 
 
 def remote(most: int = 1000) -> RemoteSpans:
-    return RemoteSpans("/state/xa", f"{STORE}/lake/_repl/xa", most)
+    return RemoteSpans("/state/xa", f"{STORE}/lake/_repl/xa", "control-id", most)
 
 
 def log_file(folder: Path, number: int, archived: Sequence[int]) -> str:
@@ -121,6 +124,27 @@ def test_branches_and_kept_transactions_are_in_the_target_s_store() -> None:
     (whole,) = converted(span(kept, (10, 20), at=places)) or ()
     assert content([branch]) == CONTENT[10:] and content([whole]) == CONTENT[10:20]
     assert branch.positions.tolist() == whole.positions.tolist() == places.tolist()
+
+
+def test_executors_know_the_branches_of_another_control_table_apart(tmp_path: Path) -> None:
+    """A target that was emptied by hand counts its owners from one again, so a new branch may have
+    an old one's name and length. Found: an executor that outlived it had the old one's block."""
+    places = np.array([7 << 40], np.int64)
+    branch = span("/state/xa/7-1.events", (0, 5), at=places)
+
+    def contents() -> list[bytes]:
+        os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path)
+        results = []
+        for control_id, content in (("a", b"first"), ("b", b"other")):
+            ObjectStore().put(f"{STORE}/again/_repl/xa/7-1.events", content)
+            spans = RemoteSpans("/state/xa", f"{STORE}/again/_repl/xa", control_id, 0)
+            task = spans.task(StageTask(0, (branch,), 1, None))
+            assert task is not None
+            with ExecutorDisk(1 << 30).entered():
+                results.append(read_span(task.spans[0], places).tobytes())
+        return results
+
+    assert in_child(contents) == [b"first", b"other"]
 
 
 def test_file_that_lost_bytes_is_an_error(tmp_path: Path) -> None:
