@@ -43,6 +43,8 @@ _PROCESS = re.compile(
     r"External AWS credential provider: (ConfigError|OSError): (?:\[Errno \d+\] )?"
     r"(the credential_process .*)"
 )
+# delta-rs prints what a profile's process has written to standard error, so its text is not shown.
+_PROCESS_OF_DELTA_RS = re.compile(r"Error retrieving credentials.{0,40}external process")
 _UNTRUSTED = re.compile(r"InvalidCertificate\(\s*(\w*)|invalid peer certificate(?:\W|\d+m)*(\w*)")
 _TIMED_OUT = re.compile(r"(?<!retry_)time(d )?[ -]?out|408 Request", re.IGNORECASE)
 _THROTTLED = re.compile(r"\b(429|503) |SlowDown|ServerBusy|TooManyRequests")
@@ -115,14 +117,14 @@ def _text(error: Exception) -> str:
     return " ".join(_SIGNATURE.sub(r"\1...", text).split())
 
 
-def recognized(error: OSError, path: str) -> TargetError | OSError | None:
+def recognized(error: OSError, path: str) -> ConfigError | TargetError | OSError | None:
     """Return the exception to raise for an error with a known cause: no bucket, refused or expired
-    credentials.
+    credentials, a profile's process that fails.
 
     ``error`` comes from any client of the store, and has no number. Return None for another error.
     """
     text = _text(error)
-    if cause := _cause_of(error, text, path):
+    if cause := _process_failure(text, path) or _cause_of(error, text, path):
         return cause
     return refused(text, path) if _REFUSED.search(text) else None
 
@@ -130,12 +132,15 @@ def recognized(error: OSError, path: str) -> TargetError | OSError | None:
 def _process_failure(text: str, path: str) -> ConfigError | TargetError | OSError | None:
     """Return the exception for a failure of a profile's ``credential_process``. A later attempt may
     succeed if the process has printed keys before."""
+    hint = "run by hand the credential_process of AWS_PROFILE"
+    if _PROCESS_OF_DELTA_RS.search(text):
+        return ConfigError("the credential_process of the AWS profile fails", hint=hint)
     failure = _PROCESS.search(text)
     if failure is None:
         return None
-    if failure[1] == "OSError":
-        return expired(failure[2], path)
-    return ConfigError(failure[2], hint="run by hand the credential_process of AWS_PROFILE")
+    return (
+        expired(failure[2], path) if failure[1] == "OSError" else ConfigError(failure[2], hint=hint)
+    )
 
 
 def _cause_of(error: Exception, text: str, path: str) -> TargetError | OSError | None:

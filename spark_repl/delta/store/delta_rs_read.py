@@ -19,7 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from ...errors import TargetError
 from ...runtime.target_uri import is_remote
-from .storage import options
+from .storage import named, options
 
 _DECODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _LOG = "_delta_log"
@@ -28,9 +28,10 @@ _LOG = "_delta_log"
 @contextmanager
 def opened(folder: str, version: int | None = None) -> Iterator[DeltaTable]:
     """Open the table in one version, or the newest, for reading and for clean-up of its log. Raise
-    TableNotFoundError, and TargetError for a table that delta-rs can't open."""
+    TableNotFoundError, TargetError for a table that delta-rs can't open, and as ``named``."""
     if not _DECODED.search(folder):
-        yield DeltaTable(folder, version=version, storage_options=options(folder))
+        with named(folder):
+            yield DeltaTable(folder, version=version, storage_options=options(folder))
         return
     if is_remote(folder):
         raise TargetError(

@@ -227,7 +227,8 @@ def options(folder: str) -> dict[str, str] | None:
 @contextmanager
 def named(path: str) -> Iterator[None]:
     """Return a context that converts errors of an object store's clients: a refusal to TargetError,
-    and expired credentials that can be renewed to an OSError with a number."""
+    a failure of a profile's process to ConfigError, and expired credentials that can be renewed to
+    an OSError with a number."""
     try:
         yield
     except OSError as error:

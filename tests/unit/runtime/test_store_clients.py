@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from spark_repl.delta.store.delta_rs_read import opened
 from spark_repl.errors import ConfigError
 from spark_repl.runtime import store_clients
 from spark_repl.runtime.object_store import ObjectStore
@@ -80,6 +81,20 @@ def test_a_process_that_fails_at_the_first_request_is_named(process):
     with pytest.raises(ConfigError, match="the credential_process of the AWS profile fails") as one:
         ObjectStore().read(OBJECT)
     assert "Traceback" not in str(one.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["false", "/no/such/program", "echo no JSON", "echo {}", "sh -c 'echo KEY >&2; false'"],
+)
+def test_delta_rs_names_a_process_that_fails(process, monkeypatch, command):
+    """Found: "Kernel error -> Operation not supported", and what the process had written."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    process(command)
+    named = "the credential_process of the AWS profile fails"
+    with pytest.raises(ConfigError, match=named) as caught, opened(OBJECT):
+        pass
+    assert "KEY" not in str(caught.value) and "credential_process" in caught.value.hint
 
 
 def test_a_process_that_has_answered_before_is_asked_again(home, process):
