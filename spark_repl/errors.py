@@ -246,6 +246,10 @@ class SecretError(ConfigError):
     retry may succeed."""
 
 
+class CatalogError(SparkReplError):
+    """A catalog does not answer, or refuses a request. It never stops an applier."""
+
+
 class SetupError(SparkReplError):
     """Something is not installed: Java, the Delta jars, or a suitable version of pyspark."""
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from .. import __version__
 from ..config import Apply
 from .command_arguments import (
+    add_catalog_arguments,
     add_cut_arguments,
     add_quarantine_arguments,
     add_setup_arguments,
@@ -69,6 +70,7 @@ def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     ):
         add(commands)
     add_cut_arguments(commands)
+    add_catalog_arguments(commands)
     add_quarantine_arguments(commands)
     add_setup_arguments(commands)
     return root

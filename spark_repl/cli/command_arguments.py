@@ -1,4 +1,4 @@
-"""Arguments of the commands cut, wait, quarantine, init, config and verify."""
+"""Arguments of the commands cut, wait, catalog, quarantine, init, config and verify."""
 
 from __future__ import annotations
 
@@ -53,6 +53,20 @@ def _cut(commands: Commands) -> None:
     add_options(unpin, ("--target", "--config", "--channel"))
     for command in (pin, unpin):
         command.add_argument("--name", required=True, help="letters, digits, _ . and -")
+
+
+def add_catalog_arguments(commands: Commands) -> None:
+    """Add ``catalog`` and its action."""
+    sync = commands.below("catalog").add(
+        "sync", "make the catalog equal to the newest cut, and print what differs"
+    )
+    add_options(sync, ("--config",), required=True)
+    sync.add_argument("--dry-run", action="store_true", help="only print what differs")
+    sync.add_argument(
+        "--moved-from", default="", metavar="DIR",
+        help="the target's former place: take its entries over, after target move",
+    )  # fmt: skip
+    sync.add_argument("--master", default="local[1]", metavar="URL", help="Spark master")
 
 
 def add_quarantine_arguments(commands: Commands) -> None:

@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "report": "write the status, with its past, as one HTML file",
         "cut": "moments at which all tables can be read together: list, show, head, pin, export",
         "wait": "wait until a cut holds a set of transactions",
+        "catalog": "tables' names in a catalog: sync",
     },
     "By hand": {
         "reset": "begin again with all tables, or some: list what is removed, and remove it",

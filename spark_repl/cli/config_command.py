@@ -138,7 +138,7 @@ def checked(file: str, *, is_here: bool = True) -> tuple[Config | None, list[Fin
     if is_here:
         findings += [*_files(config.source), *_folders(config)]
     findings += [*_unwise(config, values, file), *_undeclared(config)]
-    findings += engine_findings(config)
+    findings += [*engine_findings(config), *_catalog(config)]
     return config, findings
 
 
@@ -187,6 +187,31 @@ def _files(source: Source) -> Iterator[Finding]:
         path = getattr(source, key)
         if path and not os.access(path, os.R_OK):
             yield Finding(ERROR, f'source.{key} = "{path}" can\'t be read')
+
+
+_DELTA_SESSION = (
+    "sessions that read the tables by name need spark.sql.extensions ="
+    " io.delta.sql.DeltaSparkSessionExtension and spark.sql.catalog.spark_catalog ="
+    " org.apache.spark.sql.delta.catalog.DeltaCatalog"
+)
+
+
+def _catalog(config: Config) -> Iterator[Finding]:
+    """Yield a warning if the configuration does not say which catalog the session has."""
+    catalog = config.catalog
+    if catalog.name and not catalog.metastore:
+        yield Finding(
+            WARNING,
+            f'catalog.name = "{catalog.name}" without catalog.metastore: Spark\'s own configuration'
+            " has to name the catalog, otherwise it is in memory, and no other session sees it",
+            "set catalog.metastore, or spark.sql.catalogImplementation = hive for Spark;"
+            f" {_DELTA_SESSION}",
+        )
+    if catalog.metastore and not catalog.name:
+        yield Finding(
+            WARNING, "catalog.metastore has no effect without catalog.name",
+            'set catalog.name = "spark_catalog"',
+        )  # fmt: skip
 
 
 def _undeclared(config: Config) -> Iterator[Finding]:

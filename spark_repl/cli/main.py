@@ -38,6 +38,7 @@ _RUN = {
     "cut unpin": "cut_command.unpin_cut",
     "cut export": "cut_command.export_cut",
     "wait": "cut_command.wait",
+    "catalog sync": "catalog_command.sync_catalog",
     "relay ls": "relay_commands.list_relay",
     "relay dump": "relay_commands.dump_relay",
     "relay verify": "relay_commands.verify_relay",

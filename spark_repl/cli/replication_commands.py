@@ -45,7 +45,8 @@ def apply(options: argparse.Namespace) -> int:
         until.check_file(relay)
     check_unowned(config, take_over=options.take_over)
     master = options.master or f"local[{config.apply.workers}]"
-    with starting(partial(build_session, master=master, delta=False)) as spark:
+    settings = config.catalog.spark_settings()
+    with starting(partial(build_session, master=master, settings=settings, delta=False)) as spark:
         result = _applied(spark, config, options, until)
     print_result(result, options.json)
     return 0
@@ -81,7 +82,8 @@ def run_replication(options: argparse.Namespace) -> int:
         from ..runtime.spark_session import build_session
 
         master = options.master or f"local[{config.apply.workers}]"
-        return build_session(master=master, delta=False)
+        settings = config.catalog.spark_settings()
+        return build_session(master=master, settings=settings, delta=False)
 
     channel = ChannelRun(config, file, session, take_over=options.take_over)
     at_signals(channel.stop, channel.reload)

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 Rule = Callable[[Any], str | None]
 _PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
+_ENTRY = re.compile(r"[A-Za-z0-9_]+\.[A-Za-z0-9_]+")
 _OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")
 POLICIES = ("apply", "additive_only", "stop", "ignore_drop")
 LISTEN = "127.0.0.1:8470"
@@ -159,6 +160,35 @@ def rewrites(value: Any) -> str | None:
             return f"{wanted}, but holds {entry!r}"
         if "mysql" in (old.strip(), new.strip()):
             return f"{wanted}, and no schema of the server's own, but holds {entry!r}"
+    return None
+
+
+def template(*words: str) -> Rule:
+    """Return a rule for a name with the placeholders ``{word}``."""
+    parts = "|".join(rf"\{{{word}\}}" for word in words)
+    shown = ", ".join(f"{{{word}}}" for word in words)
+    return text(rf"([A-Za-z0-9_]|{parts})+", f"a name of letters, digits, _ and {shown}")
+
+
+def metastore(value: Any) -> str | None:
+    """Accept "thrift://host:port", several of them with commas, or ""."""
+    wanted = 'must be "thrift://host:port", or ""'
+    if not isinstance(value, str):
+        return f"{wanted}, not {value!r}"
+    parts = value.split(",") if value else []
+    hosts = [part.strip().removeprefix("thrift://") for part in parts]
+    given = all(part.strip().startswith("thrift://") for part in parts)
+    return None if given and all(map(_HOST_PORT.fullmatch, hosts)) else f"{wanted}, not {value!r}"
+
+
+def entry_names(value: Any) -> str | None:
+    wanted = 'must be a list of "db.table->schema.table"'
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    for entry in value:
+        table, _, name = (str(entry) if isinstance(entry, str) else "").partition("->")
+        if not all(table.strip().partition(".")) or not _ENTRY.fullmatch(name.strip()):
+            return f"{wanted}, but holds {entry!r}"
     return None
 
 

@@ -167,6 +167,35 @@ class Filters:
 
 
 @dataclass(frozen=True)
+class Catalog:
+    """Where the tables are registered under names, and under which."""
+
+    name: str = key_field("", rules.ANY, done=("", "spark_catalog"))
+    """"": nowhere"""
+    metastore: str = key_field("", rules.metastore)
+    """"": the session's configuration names the catalog"""
+    schema: str = key_field("{database}", rules.template("database", "table", "channel"))
+    table: str = key_field("{table}", rules.template("database", "table", "channel"))
+    names: tuple[str, ...] = key_field((), rules.entry_names)
+
+    def mapping(self) -> dict[str, str]:
+        """Return ``names`` as table -> schema.table."""
+        pairs = (entry.partition("->") for entry in self.names)
+        return {table.strip(): name.strip() for table, _, name in pairs}
+
+    def spark_settings(self) -> dict[str, str]:
+        """Return the settings of a session that has the catalog."""
+        if not (self.name and self.metastore):
+            return {}
+        return {
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.hive.metastore.uris": self.metastore,
+            # Hive's default is ten minutes.
+            "spark.hadoop.hive.metastore.client.socket.timeout": "60s",
+        }
+
+
+@dataclass(frozen=True)
 class Observe:
     """How the applier reports its state: metrics over HTTP, the form of its log, and how often its
     tables are compared with the source's."""

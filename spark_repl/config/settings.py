@@ -19,7 +19,17 @@ from typing import Any
 from ..errors import ConfigError
 from . import rules
 from .faults import combination_faults
-from .sections import Apply, Ddl, Filters, Observe, Relay, Source, Target, key_field
+from .sections import (
+    Apply,
+    Catalog,
+    Ddl,
+    Filters,
+    Observe,
+    Relay,
+    Source,
+    Target,
+    key_field,
+)
 from .tables import TABLE_KEYS, TableRule, of_channel, read_tables
 
 
@@ -36,6 +46,7 @@ class Config:
     filters: Filters = field(default_factory=Filters)
     tables: tuple[TableRule, ...] = ()
     """the first one that matches a table applies"""
+    catalog: Catalog = field(default_factory=Catalog)
     observe: Observe = field(default_factory=Observe)
 
     @classmethod
@@ -117,6 +128,7 @@ _SECTIONS: dict[str, type] = {
     "apply": Apply,
     "ddl": Ddl,
     "filters": Filters,
+    "catalog": Catalog,
     "observe": Observe,
 }
 _TOP: dict[str, Field[Any]] = {f.name: f for f in fields(Config) if f.metadata}

@@ -24,6 +24,19 @@ _IDLE = 2
 _DAEMON = "spark_repl.service.many_workers_daemon"
 
 
+def _catalog_settings(configs: Sequence[Config]) -> dict[str, str]:
+    """Return the settings of the catalog of all channels. Raise ConfigError if they name several:
+    a JVM has one."""
+    given = [config.catalog.spark_settings() for config in configs]
+    named = [settings for settings in given if settings]
+    if any(settings != named[0] for settings in named):
+        raise ConfigError(
+            "the channels of one process name several metastores (catalog.metastore)",
+            hint="start one run for each metastore",
+        )
+    return named[0] if named else {}
+
+
 class SharedSpark:
     """Spark with one slot per worker of all channels, in a fair scheduler with a pool per channel.
 
@@ -43,6 +56,7 @@ class SharedSpark:
         if workers >= _MANY and self._master.startswith("local"):
             self._settings["spark.python.daemon.module"] = _DAEMON
             self._settings["spark.python.factory.idleWorkerMaxPoolSize"] = str(_IDLE)
+        self._settings |= _catalog_settings(configs)
         self._making = threading.Lock()
         self._first: SparkSession | None = None
 

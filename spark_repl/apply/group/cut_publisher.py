@@ -46,7 +46,8 @@ class CutPublisher:
     ``mark``: the low-water mark. ``last_cut``: the newest cut, also if it is held back.
     ``groups_after_cut``: the groups that were committed after it; None while a copy catches up,
     when groups are not recorded. ``held_back``: the last group whose cut is held back; writing its
-    cut may be retried.
+    cut may be retried. ``on_published`` is called with each cut after it is published; it
+    must return at once.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class CutPublisher:
         self.mark, self._applied, self._tracking, self._store = mark, applied, tracking, store
         self._catch_up, self._retries = catch_up, retries
         self._control, self._make_durable = tracking.control, tracking.barrier
+        self.on_published: Callable[[Cut], object] = bool
         self.held_back: Group | None = None
         self._held_back_count, self._published_at = 0, 0.0
         self._ended: list[Branch] = []  # XA branches that ended after the last published cut
@@ -160,7 +162,7 @@ class CutPublisher:
             self._retries.run(self._control.write_pending, slot=slot)
             return
         self._write(self._control.write_pending, cut.position, slot)
-        self._note_published(cut.position)
+        self._note_published(cut)
 
     def _write(self, write: Callable[[], None], position: int, slot: int) -> None:
         """Write cuts, the last of which is at ``position``, and hold the log from there on."""
@@ -177,11 +179,12 @@ class CutPublisher:
             self._retries.counts.end(self.held_back.slot)
         self.held_back = group
 
-    def _note_published(self, position: int) -> None:
-        """Note that the last cut is published, at ``position``, and none is held back any more."""
+    def _note_published(self, cut: Cut) -> None:
+        """Note that the last cut is published, and none is held back any more."""
         self._hold_back(None)
         self._held_back_count, self._published_at = 0, time.monotonic()
-        self._published_to = position
+        self._published_to = cut.position
+        self.on_published(cut)
 
     def tables_ahead(self) -> dict[str, int]:
         """Return the tables that have more changes than the last published cut shows -> their
@@ -207,7 +210,7 @@ class CutPublisher:
             self.mark.replayed_to = 0
         self._write(lambda: self._control.publish(cut), cut.position, slot)
         self._retries.run(lambda: self._catch_up.cut_published(self._control), slot=slot)
-        self._note_published(cut.position)
+        self._note_published(cut)
 
     def next_by_hand(self) -> ByHand | None:
         """Return the position for the next XA branch that is ended by hand. Return None if too many

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...catalog.registrar import registrar_of
 from ...config.rules import LISTEN
 from ...control.records.channels import opened, warn_if_new
 from ...control.records.copies import CatchUp
@@ -125,6 +126,7 @@ class Replica:
         self._answers = False
         self._rows: RowsToRepair | None = None  # committed when the target is opened next
         self._at = opened(config, self._parts.control)
+        self._registrar = registrar_of(config, self._at, self.spark, self.note)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
         self._opened: RunningApplier | None = None
@@ -180,6 +182,10 @@ class Replica:
         if self._endpoint is not None:
             self._endpoint.serve(endpoint_snapshots(self.config, self._relay_path, self._at))
             self.page = self._endpoint.address
+        if self._registrar is not None:
+            self._registrar.start()
+            if (cut := self.opened.pipeline.cuts.last_cut) is not None:
+                self._registrar.cut_published(cut)
 
     def _open(self, control: Control) -> None:
         """Find the place to resume at, and build the parts that apply from it."""
@@ -207,11 +213,9 @@ class Replica:
         workers = parts.workers(self.spark, config.apply.workers, config)
         stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
         writer = GroupWriter(
-            tracking,
-            workers,
-            config,
+            tracking, workers, config,
             lambda name, why: self.note(name, lost_file_notice(name, why)),
-        )
+        )  # fmt: skip
         stager.quarantining.load(self._fault)
         self._fault = None
         point = QuarantineReplay(stager, writer, config.apply).carry_out(point)
@@ -228,6 +232,8 @@ class Replica:
         self._opened = RunningApplier(
             tracking, applied, coordinator, pipeline, retries, checkpoint, status
         )
+        if self._registrar is not None:
+            pipeline.cuts.on_published = self._registrar.cut_published
         show_absent(point, tracking)
         show_copy(point, applied, tracking)
 
@@ -356,10 +362,14 @@ class Replica:
     def note(self, name: str, note: Notice | None) -> None:
         """Show in the status that something differs from the configuration. None removes the
         note."""
+        if self._notes.get(name) == note:
+            return
         if note is None:
             self._notes.pop(name, None)
         else:
             self._notes[name] = note
+        if self._opened is not None:
+            self._opened.status.write_notes()
 
     def reload(self, apply: Apply) -> None:
         """Apply new values of the settings that may change while the applier runs."""
@@ -433,6 +443,8 @@ class Replica:
             if self._opened is not None:
                 self._opened.coordinator.close(error)
                 self._opened.applied.close()
+            if self._registrar is not None:
+                self._registrar.close(at_once=error is not None)
         finally:
             if self._control is not None:
                 self._control.release()

@@ -135,6 +135,10 @@ class ControlSnapshot:
         columns = (rows.column(name).to_pylist() for name in ("path", "version"))
         return frozenset(zip(*columns, strict=True))
 
+    def table_names(self) -> frozenset[str]:
+        """Return the names of the tables that any retained row of a cut names."""
+        return frozenset(self.tables.rows.column("table_name").unique().to_pylist())
+
     def places_of(self, path: str) -> set[Place]:
         """Return identifiers of the cuts that show a table at ``path``."""
         showing = self.tables.cuts_with(path, self._sequences)

@@ -147,6 +147,10 @@ class ApplierStatus:
         """Use the new value of ``xa_age_limit_s``."""
         self.xa_age_limit_s = apply.xa_age_limit_s
 
+    def write_notes(self) -> None:
+        """Write the status after a notice has changed: an idle applier writes none by itself."""
+        self._write(at_once=True)
+
     def stands_at(self, position: int) -> None:
         """Record the position at which this run begins."""
         self._position = position

@@ -427,3 +427,13 @@ def test_config_check_compares_channels_side_by_side(tmp_path: Path, capsys: Any
     assert code == 2 and len(errors) == 1 and "target.state_path" in errors[0]
     other = 'channel = "us"\n' + one.replace('"a"', '"b"').replace("5", "6")
     assert faults_of(one, other) == (0, [])
+
+
+def test_a_catalog_that_only_spark_configures_is_warned_of(file: Path, capsys: Any) -> None:
+    file.write_text('[source]\nserver_id = 5\n[catalog]\nname = "spark_catalog"\n')
+    code, errors, (warning,) = wrong(capsys, file)
+    assert (code, errors) == (0, []) and "without catalog.metastore" in warning
+    file.write_text('[source]\nserver_id = 5\n[catalog]\nmetastore = "thrift://m:9083"\n')
+    assert "no effect without catalog.name" in wrong(capsys, file)[2][0]
+    file.write_text('[source]\nserver_id = 5\n[catalog]\nname = "unity"\n')
+    assert "is not supported by this version" in wrong(capsys, file)[1][0]

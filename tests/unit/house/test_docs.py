@@ -125,9 +125,8 @@ def rows() -> list[tuple[list[str], str, str]]:
 def test_the_page_has_every_key_and_no_other() -> None:
     named = {key for found, _, _ in rows() for key in found}
     assert named - keys().keys() == set()
-    text = dict.fromkeys(
-        ("", "source", "relay", "target", "apply", "ddl", "filters", "tables", "observe"), ""
-    )
+    sections = "source relay target apply ddl filters tables catalog observe"
+    text = dict.fromkeys(["", *sections.split()], "")
     for found, _, line in rows():
         text[found[0].rpartition(".")[0]] += line
     missing = [key for key in keys().keys() - named

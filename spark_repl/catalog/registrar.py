@@ -1,0 +1,193 @@
+"""Registrar: a thread that keeps a catalog equal to the newest cut.
+
+**Invariant**: nothing waits for the thread but the end of the process, and that for a bounded time.
+``cut_published`` hands over a cut and returns. The thread carries out each task whose wanted state
+differs from the one that it has carried out last; a cut that changes no state costs no request.
+After a failure the thread waits, longer each time, and begins again from what the catalog has.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ..config.renaming import whole_of
+from ..errors import CatalogError, SparkReplError, Stopped
+from ..observe.reports.applier_status import Notice
+from ..runtime.retry import first_line
+from ..runtime.starting_session import built
+from ..runtime.threads import thread
+from .entry import EntryOwner
+from .naming import Naming
+from .registration import TableRegistration
+from .session_catalog import SessionCatalog
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..control.records.channels import Channel
+    from ..control.table.cut import Cut
+    from ..runtime.starting_session import Session
+    from .session_catalog import CatalogClient
+
+logger = logging.getLogger(__name__)
+
+_FIRST_S, _LONGEST_S = 1.0, 30.0
+"""waits after a failure, in seconds: the first, doubled each time, and the longest"""
+_CLOSE_S = 20.0
+"""seconds for which the end of the process waits for work in progress"""
+SYNC_HINT = "the applier tries again; spark-repl catalog sync --config F shows the whole difference"
+
+
+class CatalogTask(Protocol):
+    """Something that the catalog has of a cut."""
+
+    def wanted(self, cut: Cut) -> object:
+        """Return the state that the cut wants. No request is made; equal states need no work."""
+        ...
+
+    def carry_out(
+        self, catalog: CatalogClient, cut: Cut, is_stopping: Callable[[], bool] = bool
+    ) -> list[Notice]:
+        """Give the catalog the state that the cut wants. Return what can't be, for the status.
+        Raise CatalogError to be called again, and Stopped."""
+        ...
+
+
+Note = Callable[[str, Notice | None], None]
+"""shows a notice in the status under a name; None removes it"""
+
+
+class Registrar:
+    """Carries out ``tasks``, in their order, for the newest cut. ``connect`` returns the catalog;
+    it may wait, and raises CatalogError, SparkReplError or Stopped. ``wait`` waits for seconds, or
+    until the event is set."""
+
+    def __init__(
+        self,
+        connect: Callable[[Callable[[], bool]], CatalogClient],
+        tasks: Sequence[CatalogTask],
+        note: Note,
+        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
+    ) -> None:
+        self._connect, self._tasks, self._note, self._wait = connect, tasks, note, wait
+        self._carried_out: list[object] = [None] * len(tasks)
+        self._notices = [0] * len(tasks)
+        self._cut: Cut | None = None
+        self._catalog: CatalogClient | None = None
+        self._changed, self._idle = threading.Event(), threading.Event()
+        self._stopping = threading.Event()
+        self._failures, self._lock = 0, threading.Lock()
+        self._idle.set()
+        self._thread = thread(self._run, "catalog", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def cut_published(self, cut: Cut) -> None:
+        """Hand over a published cut. Return at once; raise nothing."""
+        with self._lock:
+            self._cut = cut
+            self._idle.clear()
+        self._changed.set()
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until the newest cut is carried out. Return False after ``timeout_s`` seconds."""
+        return self._idle.wait(timeout_s)
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the thread. A catalog that answers gets the newest cut first, for a bounded time,
+        unless ``at_once``."""
+        if not self._thread.is_alive():
+            return
+        if not at_once and not self._failures:
+            self._idle.wait(_CLOSE_S)
+        self._stopping.set()
+        self._changed.set()
+        self._thread.join(1.0)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._changed.wait()  # for a cut, or the end
+            self._changed.clear()
+            if (cut := self._cut) is None or self._stopping.is_set():
+                continue
+            try:
+                self._carry_out(cut)
+            except Stopped:
+                return
+            except Exception as error:  # noqa: BLE001 no fault of the catalog stops the applier
+                self._failed(error)
+                continue
+            self._failures = 0
+            with self._lock:
+                if self._cut is cut:
+                    self._idle.set()
+
+    def _carry_out(self, cut: Cut) -> None:
+        """Carry out the tasks whose wanted state has changed."""
+        for number, task in enumerate(self._tasks):
+            wanted = task.wanted(cut)
+            if wanted == self._carried_out[number]:
+                continue
+            self._carried_out[number] = None
+            if self._catalog is None:
+                self._catalog = self._connect(self._stopping.is_set)
+            self._show(number, task.carry_out(self._catalog, cut, self._stopping.is_set))
+            self._carried_out[number] = wanted
+        self._note("catalog", None)
+
+    def _show(self, number: int, notices: Sequence[Notice]) -> None:
+        """Show a task's notices in place of its earlier ones."""
+        for place in range(max(self._notices[number], len(notices))):
+            self._note(f"catalog {number} {place}", dict(enumerate(notices)).get(place))
+        self._notices[number] = len(notices)
+        for notice in notices:
+            logger.warning("%s; %s", notice.what, notice.hint)
+
+    def _failed(self, error: Exception) -> None:
+        """Show the error, and wait before the next attempt."""
+        message = error.message if isinstance(error, SparkReplError) else first_line(error)
+        if not isinstance(error, CatalogError):
+            message = f"the catalog is not up to date: {message}"
+        hint = getattr(error, "hint", None) or SYNC_HINT
+        self._note("catalog", Notice(message, hint))
+        if not self._failures:
+            logger.warning("%s; the applier tries again", message)
+        earlier, self._failures = min(self._failures, 10), self._failures + 1
+        self._wait(self._stopping, min(_FIRST_S * 2**earlier, _LONGEST_S))
+        self._changed.set()
+
+
+def table_registration(
+    config: Config, at: Channel, former: Sequence[EntryOwner] = ()
+) -> TableRegistration:
+    """Return the registration of a channel's tables. ``former``: as in ``TableRegistration``."""
+
+    def earlier() -> set[str]:
+        """Return the names of the tables of all retained cuts."""
+        return set(map(whole_of, at.control.snapshot().table_names()))
+
+    owner = EntryOwner(at.layout.target, config.channel)
+    return TableRegistration(at.layout, Naming.of(config), owner, earlier, former)
+
+
+def registrar_of(config: Config, at: Channel, spark: Session, note: Note) -> Registrar | None:
+    """Return the registrar of a channel's applier; None if the configuration names no catalog."""
+    if not config.catalog.name:
+        return None
+
+    def connect(is_stopping: Callable[[], bool]) -> CatalogClient:
+        catalog = SessionCatalog(built(spark, is_stopping))
+        note("catalog kind", None if catalog.is_shared else _IN_MEMORY)
+        return catalog
+
+    return Registrar(connect, [table_registration(config, at)], note)
+
+
+_IN_MEMORY = Notice(
+    "the session's catalog is in memory: no other session sees the registered tables",
+    "set catalog.metastore, or spark.sql.catalogImplementation = hive in Spark's configuration",
+)

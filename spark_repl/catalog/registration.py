@@ -1,0 +1,200 @@
+"""TableRegistration: registers the tables of a cut in a catalog."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..control.table.cut import reader_tables
+from ..errors import Stopped
+from ..observe.reports.applier_status import Notice
+from .entry import CatalogEntry, EntryName, EntryOwner
+from .reconcile import Difference, reconcile
+
+if TYPE_CHECKING:
+    from ..control.table.cut import Cut, TableVersion
+    from ..control.table.layout import Layout
+    from .naming import Naming
+    from .session_catalog import CatalogClient
+
+logger = logging.getLogger(__name__)
+
+_LISTED_MAX = 5
+"""names that a notice lists"""
+
+
+@dataclass(frozen=True)
+class WantedEntries:
+    """The entries that a cut wants. ``waiting``: names of tables that wait for a copy, whose
+    entries stay as they are. ``ambiguous``: names that several tables would have."""
+
+    entries: Mapping[EntryName, CatalogEntry]
+    waiting: Collection[EntryName]
+    ambiguous: Mapping[EntryName, str]
+
+
+class TableRegistration:
+    """A ``CatalogTask``: one entry for each table of the cut, under the names of ``naming``.
+
+    ``earlier`` returns the names of tables of earlier cuts: their schemas may have entries that are
+    no longer wanted. ``former``: owners whose entries are taken for this owner's.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        naming: Naming,
+        owner: EntryOwner,
+        earlier: Callable[[], Iterable[str]] = tuple,
+        former: Collection[EntryOwner] = (),
+    ) -> None:
+        self._layout, self._naming, self.owner = layout, naming, owner
+        self._earlier, self._former = earlier, former
+        self._registered: dict[EntryName, CatalogEntry] | None = None
+        self._last_state: object = None  # paths by name, and waiting tables, of the last cut
+        self._last_wanted: WantedEntries | None = None
+
+    def wanted(self, cut: Cut) -> WantedEntries:
+        """Return the entries that the cut wants; equal entries need no request."""
+        tables = reader_tables(cut)
+        state = {name: table.path for name, table in tables.items()}, {*cut.waiting}
+        if state == self._last_state and self._last_wanted is not None:
+            return self._last_wanted
+        self._last_wanted = self._wanted(tables, cut)
+        self._last_state = state
+        return self._last_wanted
+
+    def _wanted(self, tables: Mapping[str, TableVersion], cut: Cut) -> WantedEntries:
+        names, ambiguous = self._naming.assign(tables)
+        entries = {
+            name: CatalogEntry(
+                name, self._layout.table(tables[table].path),
+                properties=self.owner.properties(table),
+            )
+            for name, table in names.items()
+        }  # fmt: skip
+        waiting = frozenset(map(self._naming.name_of, cut.waiting)) - entries.keys()
+        return WantedEntries(entries, waiting, ambiguous)
+
+    def carry_out(
+        self, catalog: CatalogClient, cut: Cut, is_stopping: Callable[[], bool] = bool
+    ) -> list[Notice]:
+        """Make the catalog equal to the cut; return what is not registered, and why. Raise
+        CatalogError, and Stopped. After an error the next call reads all entries again."""
+        wanted, before = self.wanted(cut), self._registered
+        self._registered = None
+        if before is None:
+            difference = self.difference(catalog, cut)
+        else:
+            after = wanted.entries
+            changed = {n for n in before.keys() | after if before.get(n) != after.get(n)}
+            existing = _entries(catalog, changed)
+            entries = {name: after[name] for name in changed if name in after}
+            difference = _without(reconcile(entries, existing, self.owner), wanted.waiting)
+        apply_difference(catalog, difference, self.owner, is_stopping)
+        # Foreign names, and those of tables that wait, are looked at again with the next change.
+        registered = {name: CatalogEntry(name, "") for name in wanted.waiting}
+        registered |= {n: e for n, e in wanted.entries.items() if n not in difference.foreign}
+        self._registered = registered
+        return _notices(difference.foreign, wanted.ambiguous)
+
+    def difference(
+        self, catalog: CatalogClient, cut: Cut, schemas: Iterable[str] = ()
+    ) -> Difference:
+        """Return the difference between the catalog and the cut. Entries that are no longer wanted
+        are looked for also in ``schemas``. Raise CatalogError."""
+        wanted = self.wanted(cut)
+        schemas = {*schemas} | {name.schema for name in wanted.entries}
+        schemas |= {self._naming.name_of(table).schema for table in self._earlier()}
+        existing = {
+            entry.name: self._adopted(entry)
+            for schema in sorted(schemas)
+            for entry in catalog.entries(schema)
+        }
+        return _without(reconcile(wanted.entries, existing, self.owner), wanted.waiting)
+
+    def _adopted(self, entry: CatalogEntry) -> CatalogEntry:
+        """Return the entry as this owner's, if it is of a former one."""
+        if not any(entry.has_owner(former) for former in self._former):
+            return entry
+        return replace(entry, properties=self.owner.properties(""))
+
+
+def _entries(catalog: CatalogClient, names: Iterable[EntryName]) -> dict[EntryName, CatalogEntry]:
+    """Return those of ``names`` that the catalog has."""
+    by_schema: dict[str, list[str]] = {}
+    for name in sorted(names):
+        by_schema.setdefault(name.schema, []).append(name.table)
+    return {
+        entry.name: entry
+        for schema, tables in by_schema.items()
+        for entry in catalog.entries(schema, tables)
+    }
+
+
+def _without(difference: Difference, waiting: Collection[EntryName]) -> Difference:
+    drop = tuple(name for name in difference.drop if name not in waiting)
+    return replace(difference, drop=drop)
+
+
+def apply_difference(
+    catalog: CatalogClient,
+    difference: Difference,
+    owner: EntryOwner,
+    is_stopping: Callable[[], bool] = bool,
+) -> None:
+    """Carry out the difference: first what is missing, then what is not wanted, so that a renamed
+    table always has a name. Raise CatalogError, and Stopped between two requests."""
+
+    def check() -> None:
+        if is_stopping():
+            raise Stopped
+
+    for schema in sorted({entry.name.schema for entry in difference.create}):
+        catalog.create_schema(schema)
+    for entry in difference.create:
+        check()
+        catalog.create(entry)
+    for entry in difference.replace:
+        check()
+        catalog.replace(entry)
+    for name in difference.drop:
+        check()
+        # Another writer may have replaced the entry since it was read.
+        present = _entries(catalog, [name]).get(name)
+        if present is not None and present.has_owner(owner):
+            catalog.drop(name)
+    if not difference.is_empty:
+        logger.info(
+            "the catalog: %d tables registered, %d moved, %d dropped",
+            len(difference.create), len(difference.replace), len(difference.drop),
+        )  # fmt: skip
+
+
+def _notices(foreign: Collection[EntryName], ambiguous: Mapping[EntryName, str]) -> list[Notice]:
+    notices = []
+    if foreign:
+        notices.append(
+            Notice(
+                f"the catalog has other tables under these names: {_listed(map(str, foreign))}",
+                "rename or drop them, or give the replicated tables other names (catalog.schema,"
+                " catalog.table, catalog.names)",
+            )
+        )
+    if ambiguous:
+        shared = (f"{name} ({tables})" for name, tables in sorted(ambiguous.items()))
+        notices.append(
+            Notice(
+                f"several tables would have one name in the catalog: {_listed(shared)}",
+                "give them other names: catalog.names",
+            )
+        )
+    return notices
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = len(names) - _LISTED_MAX
+    return ", ".join(names[:_LISTED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,126 @@
+"""Nothing waits for a catalog, and a catalog that was away equals the newest cut afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from spark_repl.catalog.registrar import Registrar
+from spark_repl.observe.reports.applier_status import Notice
+from tests.support.memory_catalog import MemoryCatalog
+from tests.support.wait_until import wait_until
+from tests.unit.catalog.test_registration import BEFORE, cut_of, registration
+
+
+class Notes(dict[str, Notice]):
+    """The notices of a status."""
+
+    def note(self, name: str, notice: Notice | None) -> None:
+        if notice is None:
+            self.pop(name, None)
+        else:
+            self[name] = notice
+
+
+@contextmanager
+def registering(
+    catalog: MemoryCatalog,
+    notes: Notes,
+    wait: Callable[[threading.Event, float], object] = lambda event, seconds: None,
+) -> Iterator[Registrar]:
+    registrar = Registrar(lambda is_stopping: catalog, [registration()], notes.note, wait)
+    registrar.start()
+    try:
+        yield registrar
+    finally:
+        registrar.close(at_once=True)
+
+
+def test_the_newest_cut_is_registered() -> None:
+    catalog, notes = MemoryCatalog(), Notes()
+    with registering(catalog, notes) as registrar:
+        registrar.cut_published(cut_of({"shop.x": "shop/x"}))
+        registrar.cut_published(cut_of(BEFORE))
+        assert registrar.wait_idle(10)
+        assert list(catalog.locations) == [*BEFORE]
+    assert notes == {}
+
+
+def test_a_cut_that_changes_no_name_costs_no_request() -> None:
+    catalog = MemoryCatalog()
+    with registering(catalog, Notes()) as registrar:
+        registrar.cut_published(cut_of(BEFORE))
+        assert registrar.wait_idle(10)
+        catalog.requests.clear()
+        registrar.cut_published(cut_of(BEFORE))
+        assert registrar.wait_idle(10)
+        assert catalog.requests == []
+
+
+def test_a_catalog_that_is_away_is_reported_and_repaired() -> None:
+    catalog, notes = MemoryCatalog(away=True), Notes()
+    waits = list[float]()
+
+    def wait(event: threading.Event, seconds: float) -> None:
+        waits.append(seconds)
+        catalog.away = len(waits) < 7
+
+    with registering(catalog, notes, wait) as registrar:
+        registrar.cut_published(cut_of(BEFORE))
+        assert registrar.wait_idle(10)
+        assert waits == [1, 2, 4, 8, 16, 30, 30]
+        assert list(catalog.locations) == [*BEFORE]
+        assert notes == {}
+
+
+def test_the_status_says_that_the_catalog_is_away() -> None:
+    catalog, notes = MemoryCatalog(away=True), Notes()
+    waiting, resume = threading.Event(), threading.Event()
+
+    def wait(event: threading.Event, seconds: float) -> None:
+        waiting.set()
+        resume.wait(10)
+
+    with registering(catalog, notes, wait) as registrar:
+        registrar.cut_published(cut_of(BEFORE))
+        assert waiting.wait(10)
+        assert "away" in notes["catalog"].what
+        assert "catalog sync" in notes["catalog"].hint
+        resume.set()
+
+
+def test_a_fault_of_a_task_ends_no_thread() -> None:
+    class Faulty(MemoryCatalog):
+        def schemas(self) -> list[str]:
+            raise AssertionError
+
+        def create_schema(self, schema: str) -> None:
+            super().create_schema(schema)
+            if self.requests.count("create_schema") < 3:
+                raise ValueError("a fault")
+
+    catalog, notes = Faulty(), Notes()
+    with registering(catalog, notes) as registrar:
+        registrar.cut_published(cut_of(BEFORE))
+        assert registrar.wait_idle(10)
+        assert list(catalog.locations) == [*BEFORE]
+
+
+def test_the_end_waits_for_a_catalog_that_answers() -> None:
+    catalog = MemoryCatalog()
+    registrar = Registrar(lambda is_stopping: catalog, [registration()], Notes().note)
+    registrar.start()
+    registrar.cut_published(cut_of(BEFORE))
+    registrar.close()
+    assert list(catalog.locations) == [*BEFORE]
+
+
+def test_the_end_does_not_wait_for_a_catalog_that_is_away() -> None:
+    catalog, notes = MemoryCatalog(away=True), Notes()
+    registrar = Registrar(lambda is_stopping: catalog, [registration()], notes.note)
+    registrar.start()
+    registrar.cut_published(cut_of(BEFORE))
+    wait_until(lambda: "catalog" in notes)
+    registrar.close()
+    assert catalog.locations == {}
