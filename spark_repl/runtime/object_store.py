@@ -169,6 +169,14 @@ class ObjectStore:
         client, key = client_of(path)
         _delete(client, [key], path)
 
+    def remove_objects(self, paths: Sequence[str]) -> None:
+        """Remove at most a thousand objects of one bucket, in any order. S3 takes them in one
+        request. A missing object is no error."""
+        if paths:
+            client, _ = client_of(paths[0])
+            with suppress(FileNotFoundError):
+                _delete(client, [client_of(path)[1] for path in paths], paths[0])
+
     def remove_folder(self, folder: str) -> None:
         client, key = client_of(folder)
         for page in _Pages(client, key, folder):
@@ -337,8 +345,8 @@ def _unknown_outcome(error: FileNotFoundError, path: str) -> OSError:
 
 
 def _delete(client: Client, keys: Sequence[str], path: str) -> None:
-    """Delete objects. Raise FileNotFoundError if one is missing, except on S3, and except for a
-    repeated request: the one before may have deleted it."""
+    """Delete objects. Of several some may be missing. Raise FileNotFoundError if a single one is
+    missing, except on S3, and except for a repeated request: the first may have deleted it."""
     attempts = 0
 
     def request() -> None:
@@ -347,7 +355,7 @@ def _delete(client: Client, keys: Sequence[str], path: str) -> None:
         try:
             obstore.delete(client, keys)
         except FileNotFoundError:
-            if attempts == 1:
+            if attempts == 1 and len(keys) == 1:
                 raise
             for key in keys:  # obstore has ended with the first that is missing
                 with suppress(FileNotFoundError):

@@ -11,9 +11,8 @@ import math
 import os
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -219,19 +218,28 @@ def remove_commits(
     if last(folder) < base:  # another writer wrote an older hint
         _write_checkpoint(folder, None)
     gone, checkpoints = sorted(set(old) - promised), _needless(log, base, promised)
-    now = time.time()
-    # Checkpoints after commits: a kill here leaves each promised version readable.
-    paths = [
-        *(log.path(version, _COMMIT) for version in gone),
-        *(log.path(version, _CHECKSUM) for version in log.older(_CHECKSUM, now - _OPENED_S)),
-        *(path for version in checkpoints for path in log.checkpoint_paths(version)),
-        *log.compacted(base, now - _OPENED_S),
-        *log.sidecars(checkpoints, now - _DEAD_S),  # after the manifests that name them
-        *log.parts(now - _DEAD_S),
-    ]
-    syncs = partial(durable.sync_checkpoint, folder) if gone or checkpoints else bool
-    remover.files(paths, syncs)
+    if gone or checkpoints:
+        durable.sync_checkpoint(folder)
+    for paths in _by_kind(log, base, gone, checkpoints):
+        remover.files(paths)
     return len(gone)
+
+
+def _by_kind(
+    log: _Log, base: int, gone: Sequence[int], checkpoints: Sequence[int]
+) -> list[list[str]]:
+    """Return the files to remove with the commits ``gone`` and ``checkpoints``, a list for each
+    kind. An object store removes the files of a list in any order, and a kill after a list must
+    leave each promised version readable."""
+    now = time.time()
+    return [
+        [log.path(version, _COMMIT) for version in gone],  # before the checkpoints
+        [log.path(version, _CHECKSUM) for version in log.older(_CHECKSUM, now - _OPENED_S)],
+        [path for version in checkpoints for path in log.checkpoint_paths(version)],
+        log.compacted(base, now - _OPENED_S),
+        log.sidecars(checkpoints, now - _DEAD_S),  # after the manifests that name them
+        log.parts(now - _DEAD_S),
+    ]
 
 
 def _write_checkpoint(folder: str, version: int | None) -> None:

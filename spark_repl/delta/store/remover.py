@@ -2,7 +2,8 @@
 
 Invariant: a file is removed only after what remains without it is durable, and while this process
 owns the target. The ownership is checked immediately before each removal, since the process may
-have slept since it chose the file. A sleep between that check and the system call cannot be
+have slept since it chose the file. On an object store one check covers a request for up to a
+thousand objects. A sleep between that check and the system call cannot be
 excluded. So a removed file has a name that no successor uses again. Names in Delta's log have to be
 used again: such a file is renamed aside, and linked back if a successor has written it.
 
@@ -16,15 +17,18 @@ import os
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import groupby
 
 from ...crash_points import reach
 from ...runtime.target_uri import is_remote
-from .storage import names, remove_folder, remove_if_there
+from .storage import names, remove_folder, remove_if_there, remove_objects
 
 logger = logging.getLogger(__name__)
 
 ASIDE = "_aside"
 """folder in Delta's log of files that are renamed aside; Delta's readers ignore it"""
+_AT_ONCE = 1_000
+"""objects that are removed after one check; S3 takes no more in one request"""
 
 IsUseless = Callable[[str], bool]
 
@@ -42,13 +46,22 @@ class Remover:
     def files(self, paths: Iterable[str], make_durable: Callable[[], object] = bool) -> int:
         """Remove the chosen files, after ``make_durable`` has made the remaining files durable.
         Return how many were chosen. A file that no longer exists is not an error. Raise OSError or
-        FencedError."""
+        FencedError.
+
+        Local files are removed in their order. An object store removes them in batches: the batches
+        are in order, the objects of a batch are not.
+        """
         chosen = list(paths)
         if chosen:
             make_durable()
-        for path in chosen:
-            self.check()
-            remove_if_there(path)
+        for remote, group in groupby(chosen, is_remote):
+            objects = list(group)
+            for start in range(0, len(objects), _AT_ONCE if remote else 1):
+                self.check()
+                if remote:
+                    remove_objects(objects[start : start + _AT_ONCE])
+                else:
+                    remove_if_there(objects[start])
         return len(chosen)
 
     def folder(self, path: str, make_durable: Callable[[], object]) -> None:

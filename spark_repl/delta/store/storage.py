@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
@@ -177,6 +177,11 @@ def remove(path: str) -> None:
 def remove_if_there(path: str) -> None:
     with suppress(FileNotFoundError):
         remove(path)
+
+
+def remove_objects(paths: Sequence[str]) -> None:
+    """Remove at most a thousand objects of one bucket, in any order. A missing one is no error."""
+    REMOTE_STORE.remove_objects(paths)
 
 
 def remove_folder(path: str) -> None:

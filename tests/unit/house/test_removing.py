@@ -9,8 +9,8 @@ from tests.support.imports import modules
 from tests.support.sources import tree
 
 REMOVES = {
-    "delete_dir", "delete_file", "remove_folder", "remove_if_there", "removedirs", "rmdir",
-    "rmtree", "unlink", "vacuum",
+    "delete_dir", "delete_file", "remove_folder", "remove_if_there", "remove_objects", "removedirs",
+    "rmdir", "rmtree", "unlink", "vacuum",
 }  # fmt: skip
 OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""

@@ -25,6 +25,7 @@ from spark_repl.errors import TargetError
 from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store import Tag
 from spark_repl.runtime.store_requests import request_counts
+from spark_repl.runtime.target_uri import is_remote
 from tests.support.s3_server import kind_of, requested
 from tests.support.store_proxy import (
     DROPPED_ANSWER,
@@ -176,6 +177,19 @@ def test_a_folder_is_there_while_something_is_below_it(server, place):
         storage.stat(f"{folder}/y")
     storage.remove_folder(folder)
     assert not storage.exists(folder) and storage.exists(f"{folder}y/z")
+
+
+def test_objects_are_removed_together_and_missing_ones_are_no_error(server, place):
+    if not is_remote(place):
+        pytest.skip("a local disk removes file by file")
+    paths = [f"{place}/many/{number}" for number in range(20)]
+    storage.remove_objects([])
+    for missing in (paths[:1], paths[3:5], paths, []):
+        for path in paths:
+            if path not in missing:
+                storage.put(path, b"1")
+        storage.remove_objects(paths)
+        assert storage.names(f"{place}/many") == []
 
 
 def test_a_parquet_file_is_read_as_it_was_written(place):

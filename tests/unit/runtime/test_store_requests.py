@@ -100,6 +100,16 @@ def test_a_listing_goes_on_after_a_request_that_failed(proxy, path):
     assert storage.names(folder) == ["0", "1", "2"]
 
 
+def test_a_removal_of_several_objects_goes_on_after_a_request_that_failed(proxy, path):
+    folder = os.path.dirname(path)
+    paths = [f"{folder}/{number}" for number in range(3)]
+    for path in paths:
+        storage.put(path, b"1")
+    proxy.fault = first_requests(1, DROPPED_ANSWER)
+    storage.remove_objects(paths)
+    assert storage.names(folder) == []
+
+
 def test_steps_through_a_faulty_store_end_as_written(proxy, path):
     proxy.fault = random_faults("steps", 0.2)
     folder = os.path.dirname(path)

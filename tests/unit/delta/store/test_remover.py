@@ -11,8 +11,10 @@ import pytest
 
 from spark_repl.crash_points import listening
 from spark_repl.delta.store import remover as removing
+from spark_repl.delta.store import storage
 from spark_repl.delta.store.remover import ASIDE, Remover, put_back
 from spark_repl.errors import FencedError
+from spark_repl.runtime.store_requests import request_counts
 
 
 class Owner:
@@ -85,6 +87,37 @@ def test_another_owner_came_between(tmp_path: Path, until: int) -> None:
     with pytest.raises(FencedError):
         Remover(Owner([], until).check).folder(str(tmp_path / "t"), lambda: None)
     assert len(left(tmp_path)) == 2 - until
+
+
+def test_an_object_store_is_asked_once_for_each_thousand_objects() -> None:
+    paths = [f"memory://lake/many/{n}" for n in range(2_001)]
+    for path in paths[1:]:  # the first one is missing
+        storage.put(path, b"1")
+    steps, before = list[str](), request_counts().get("delete", 0)
+    assert Remover(Owner(steps).check).files(paths, lambda: steps.append("settled")) == 2_001
+    assert steps == ["settled", "asked", "asked", "asked"]
+    assert request_counts()["delete"] - before == 3
+    assert storage.names("memory://lake/many") == []
+
+
+def test_another_owner_came_between_two_batches_of_objects() -> None:
+    paths = [f"memory://lake/fenced/{n:04d}" for n in range(1_500)]
+    for path in paths:
+        storage.put(path, b"1")
+    with pytest.raises(FencedError):
+        Remover(Owner([], 1).check).files(paths)
+    assert storage.names_after("memory://lake/fenced", "") == [
+        f"{n:04d}" for n in range(1_000, 1_500)
+    ]
+
+
+def test_objects_and_files_of_one_call_are_removed_in_their_order(tmp_path: Path) -> None:
+    paths = made(tmp_path, "a", "b")
+    paths.insert(1, "memory://lake/mixed/c")
+    storage.put(paths[1], b"1")
+    with pytest.raises(FencedError):
+        Remover(Owner([], 2).check).files(paths)
+    assert left(tmp_path) == ["b"] and storage.names("memory://lake/mixed") == []
 
 
 def test_a_folder_goes_with_all_that_is_in_it(tmp_path: Path) -> None:
