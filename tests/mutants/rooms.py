@@ -141,12 +141,13 @@ ROOMS: dict[str, Room] = {
         12,
     ),
     "compaction": Room(
-        ("write/files/compaction.py", "write/upkeep/scheduler.py",
+        ("write/files/compaction.py", "write/files/file_choice.py", "write/upkeep/scheduler.py",
          "write/upkeep/table_maintenance.py", "write/upkeep/idle_tables.py",
          "write/files/discard.py"),
-        ("unit/write/files/test_compaction.py", "unit/write/upkeep/test_scheduler.py",
-         "unit/write/upkeep/test_idle_tables.py",
-         "property/test_compaction.py", "applier/test_commit_outcomes.py",
+        ("unit/write/files/test_compaction.py", "unit/write/files/test_file_choice.py",
+         "unit/write/upkeep/test_scheduler.py", "unit/write/upkeep/test_idle_tables.py",
+         "property/test_compaction.py", "property/test_file_choice.py",
+         "applier/test_commit_outcomes.py",
          "applier/test_foreign_commits.py", "property/test_histories.py"),
     ),
     "history": Room(

@@ -17,14 +17,15 @@ from pyroaring import BitMap
 
 from spark_repl.delta.files import deletion_vector
 from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
+from spark_repl.delta.log.add_actions import AddActions
 from spark_repl.write.files.compaction import (
     CompactTask,
     RewriteTask,
-    choose_files,
     compact,
     compaction_actions,
     rewrite,
 )
+from spark_repl.write.files.file_choice import choose_files
 from spark_repl.write.files.key_index import KeyIndex, hash_keys
 from spark_repl.write.files.write_task import LiveFile
 
@@ -130,11 +131,15 @@ def add(path: str, rows: int, dead: int = 0, size: int = 100) -> dict[str, Any]:
     return {"path": path, "size": size, "stats": json.dumps({"numRecords": rows}), **vector}
 
 
+def choose(files: dict[str, dict[str, Any]], enough: int) -> list[list[str]]:
+    return choose_files("", AddActions(None, files), enough)
+
+
 @given(st.lists(st.tuples(st.integers(1, 1 << 20), st.integers(0, 1 << 20)), max_size=60))
 def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) -> None:
     files = {str(i): add(str(i), live + dead, dead) for i, (live, dead) in enumerate(sizes)}
     for step in range(200):
-        if not (chosen := choose_files("", files, 4)):
+        if not (chosen := choose(files, 4)):
             break
         (paths,) = chosen
         rows = [json.loads(files[p]["stats"])["numRecords"] for p in paths]
@@ -146,15 +151,15 @@ def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) ->
         for path in paths:
             del files[path]
         files[f"new{step}"] = add(f"new{step}", sum(rows) - sum(dead))
-    assert not choose_files("", files, 4)
+    assert not choose(files, 4)
 
 
 def test_files_of_other_orders_of_magnitude_are_left_alone() -> None:
     files = {"big": add("big", 100_000), **{str(i): add(str(i), 50) for i in range(4)}}
-    assert [sorted(paths) for paths in choose_files("", files, 4)] == [["0", "1", "2", "3"]]
-    assert choose_files("", files, 5) == []
+    assert [sorted(paths) for paths in choose(files, 4)] == [["0", "1", "2", "3"]]
+    assert choose(files, 5) == []
     half_dead = {**files, "big": add("big", 100_000, 60_000)}
-    assert choose_files("", half_dead, 9) == [["big"]]
+    assert choose(half_dead, 9) == [["big"]]
 
 
 def test_each_partition_is_folded_by_itself() -> None:
@@ -164,7 +169,7 @@ def test_each_partition_is_folded_by_itself() -> None:
         {"a": "2", "b": "x"}, {"b": "x", "a": "2"}, {"a": "2", "b": "x"}, {"a": "3", "b": "x"},
     ]  # fmt: skip
     files = {str(i): {**add(str(i), 50), "partitionValues": v} for i, v in enumerate(values)}
-    chosen = choose_files("", files, 3)
+    chosen = choose(files, 3)
     assert [sorted(paths) for paths in chosen] == [
         ["0", "1", "2"],
         ["3", "4", "5"],
@@ -176,7 +181,7 @@ def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
     written = 0
     for number in range(4096):
         files[str(number)] = add(str(number), 10)
-        while chosen := choose_files("", files, 8):
+        while chosen := choose(files, 8):
             (paths,) = chosen
             rows = sum(json.loads(files.pop(path)["stats"])["numRecords"] for path in paths)
             files[f"{number}+{rows}"] = add(f"{number}+{rows}", rows)

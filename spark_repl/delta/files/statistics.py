@@ -23,6 +23,7 @@ from .variant_struct import is_variant
 # Columns with statistics (default of delta.dataSkippingNumIndexedCols); characters of a text.
 _COLUMNS, _TEXT = 32, 32
 _YEAR_1 = -719162  # in days since 1970; some readers can't parse earlier dates
+_COUNT_FIRST = r'^\s*\{\s*"numRecords"\s*:\s*(?P<count>\d{1,18})\s*[,}]'
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -43,7 +44,26 @@ def row_count(folder: str, add: Mapping[str, Any]) -> int:
     stats = json.loads(add.get("stats") or "{}")
     if "numRecords" in stats:
         return int(stats["numRecords"])
-    with pq.ParquetFile(parquet_source(data_file(folder, add["path"]))) as file:
+    return footer_row_count(data_file(folder, add["path"]))
+
+
+def record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the number of rows that each ``stats`` text records, NULL if it records none. Writers
+    put the number first, where Arrow finds it. Python parses other texts."""
+    first = pc.struct_field(pc.extract_regex(stats, _COUNT_FIRST), "count").cast(pa.int64())
+    parsed = [
+        json.loads(text or "{}").get("numRecords")
+        for text in stats.filter(first.is_null()).to_pylist()
+    ]
+    counts = [None if count is None else int(count) for count in parsed]
+    return pc.replace_with_mask(
+        first.combine_chunks(), first.is_null().combine_chunks(), pa.array(counts, pa.int64())
+    )
+
+
+def footer_row_count(path: str) -> int:
+    """Return the number of rows in the footer of a data file. Raise OSError."""
+    with pq.ParquetFile(parquet_source(path)) as file:
         return int(file.metadata.num_rows)
 
 

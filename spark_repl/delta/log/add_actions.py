@@ -22,6 +22,12 @@ from .log_state import LiveTotals, LogSegment, totals_of
 
 Action = dict[str, Any]
 
+_SIZES = pa.schema(
+    [
+        *map(ADD.field, ("path", "partitionValues", "size", "stats")),
+        pa.field("deleted", pa.int64()),
+    ]
+)
 _FEW = 1_000
 """number of changes kept beside the rows, or an eighth of the rows if that is more"""
 _BATCH = 10_000
@@ -87,6 +93,25 @@ class AddActions(Mapping[str, Action]):
             if vector := add.get("deletionVector"):
                 vectors[number] = vector
         return vectors
+
+    def sizes(self) -> pa.Table:
+        """Return a row for each file, in the order of ``paths``, without reading the actions one by
+        one. Columns: path, partitionValues, size (in bytes), stats, deleted (number of rows)."""
+        parts = list[pa.Table]()
+        for rows in self._unchanged():
+            deleted = pc.fill_null(pc.struct_field(rows["deletionVector"], "cardinality"), 0)
+            parts.append(rows.select(_SIZES.names[:-1]).append_column(_SIZES[-1], deleted))
+        adds = self._changed.values()
+        vectors = [add.get("deletionVector") or {} for add in adds]
+        changed = (
+            [add["path"] for add in adds],
+            [list((add.get("partitionValues") or {}).items()) for add in adds],
+            [add["size"] for add in adds],
+            [add.get("stats") for add in adds],
+            [vector.get("cardinality", 0) for vector in vectors],
+        )
+        parts.append(pa.table(list(map(pa.array, changed, _SIZES.types)), _SIZES))
+        return pa.concat_tables(parts).combine_chunks()
 
     def after(self, commits: Iterable[Sequence[Action]]) -> AddActions:
         """Return the files after commits, each of which has these actions. Within a commit a file

@@ -2,7 +2,7 @@
 continues. In tables without deletion vectors, ``rewrite`` writes a file that loses rows again
 without them.
 
-``choose_files`` selects the files, ``compact`` runs on a worker, and ``compaction_actions`` returns
+``file_choice`` selects the files, ``compact`` runs on a worker, and ``compaction_actions`` returns
 what is committed. The rewrite copies the rows that were live when it was planned. If the stream
 marks rows in the old files meanwhile, ``compaction_actions`` marks them in the new file: a row's
 place there follows from its old place.
@@ -11,9 +11,9 @@ place there follows from its old place.
 from __future__ import annotations
 
 import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from pyroaring import BitMap
 from ...delta.files import deletion_vector
 from ...delta.files.delta_columns import Columns, one_chunk, open_file, stored_columns, with_type
 from ...delta.files.large_columns import joined
-from ...delta.files.statistics import loosened, row_count
+from ...delta.files.statistics import loosened
 from ...delta.log.log_replay import Action
 from .commit import removed
 from .key_index import KeyIndex, write_indexed
@@ -32,8 +32,6 @@ from .write_task import Written
 if TYPE_CHECKING:
     from ..tables.table import Table
     from .write_task import LiveFile
-
-_FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 
 
 @dataclass(frozen=True)
@@ -78,89 +76,6 @@ class Compacted:
     files: tuple[LiveFile, ...]
     starts: tuple[int, ...]
     add: Action | None
-
-
-@dataclass(frozen=True)
-class _Size:
-    path: str
-    live: int
-    dead: int
-    bytes: int
-
-
-def choose_files(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
-    """Return the paths of files to merge into one, for each partition that has some.
-
-    The first choice is ``enough`` files of one order of magnitude, so that each row is rewritten
-    once per order. Fewer files are enough if they fill half of a full file and one more would
-    exceed it. Otherwise, if the partition has more deleted rows than live ones, choose the files
-    with most deleted rows.
-    """
-    partitions: dict[tuple[Any, ...], list[Action]] = {}
-    for add in files.values():
-        values = (add.get("partitionValues") or {}).items()
-        # Spark also writes NULL as an empty text, and writers order the values differently.
-        partitions.setdefault(tuple(sorted((k, v or "") for k, v in values)), []).append(add)
-    sizes = ([_size(folder, add) for add in adds] for adds in partitions.values())
-    return list(filter(None, (_choose(partition, enough) for partition in sizes)))
-
-
-class _Tier:
-    """Files to be folded into one, and their total size."""
-
-    def __init__(self, *files: _Size) -> None:
-        self.files = list(files)
-        self.live, self.bytes = sum(f.live for f in files), sum(f.bytes for f in files)
-
-    def takes(self, size: _Size) -> bool:
-        """Return whether the total with this file is at most a full file."""
-        return self.live + size.live <= _FULL_ROWS and self.bytes + size.bytes <= _FULL_BYTES
-
-    def add(self, size: _Size) -> None:
-        self.files.append(size)
-        self.live, self.bytes = self.live + size.live, self.bytes + size.bytes
-
-    @property
-    def is_half_full(self) -> bool:
-        return 2 * self.live >= _FULL_ROWS or 2 * self.bytes >= _FULL_BYTES
-
-    @property
-    def paths(self) -> list[str]:
-        return [size.path for size in self.files]
-
-
-def _choose(files: Sequence[_Size], enough: int) -> list[str]:
-    sizes = sorted(files, key=lambda size: (size.live, size.path))
-    # The smallest files come first. A tier ends at the first file that outweighs it.
-    tier = _Tier()
-    for size in sizes:
-        if size.live > tier.live:
-            if len(tier.files) >= enough:
-                break
-            tier = _Tier()
-        if tier.takes(size):
-            tier.add(size)
-        elif len(tier.files) > 1 and tier.is_half_full:
-            return tier.paths
-        elif len(tier.files) == 1:  # at least one of the two is half full
-            tier = _Tier(min(tier.files[0], size, key=lambda size: size.bytes))
-    if len(tier.files) >= enough:
-        return tier.paths
-    if sum(size.dead for size in sizes) <= sum(size.live for size in sizes):
-        return []
-    # No tier is due, but dead rows prevail: rewrite the files that have most of them.
-    worst = _Tier()
-    for size in sorted(sizes, key=lambda size: size.live - size.dead):
-        if size.dead < size.live or (worst.files and not worst.takes(size)):
-            break
-        worst.add(size)
-    return worst.paths
-
-
-def _size(folder: str, add: Action) -> _Size:
-    rows = row_count(folder, add)
-    dead = int((add.get("deletionVector") or {}).get("cardinality", 0))
-    return _Size(add["path"], rows - dead, dead, int(add["size"]))
 
 
 def compact(task: CompactTask) -> Compacted:

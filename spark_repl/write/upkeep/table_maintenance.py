@@ -1,8 +1,8 @@
 """Table maintenance: the upkeep of one table.
 
-It makes fewer and fuller data files (write/files/compaction), writes Delta's checkpoints outside of
-the commit path (delta/log/checkpoint_schedule), and runs VACUUM, which also removes the files of
-failed attempts.
+It makes fewer and fuller data files (write/files/file_choice, write/files/compaction), writes
+Delta's checkpoints outside of the commit path (delta/log/checkpoint_schedule), and runs VACUUM,
+which also removes the files of failed attempts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
 from ...runtime.wall_clock import JUMP_S, WallClock
 from ..files.commit import check_files
-from ..files.compaction import Compacted, CompactTask, choose_files, compact, compaction_actions
+from ..files.compaction import Compacted, CompactTask, compact, compaction_actions
 from ..files.discard import discard
+from ..files.file_choice import choose_files
 from ..files.key_index import KeyIndex
 from ..files.key_segments import forget_gone_segments
 from ..files.write_task import LiveFile

@@ -50,6 +50,11 @@ def after(files: dict[str, Action], actions: list[Action]) -> dict[str, Action]:
     return kept | {a["add"]["path"]: a["add"] for a in actions if "add" in a}
 
 
+def size_of(add: Action) -> Action:
+    values = {name: add.get(name) for name in ("path", "partitionValues", "size", "stats")}
+    return values | {"deleted": add.get("deletionVector", {}).get("cardinality", 0)}
+
+
 def compare(found: AddActions, files: dict[str, Action]) -> None:
     assert len(found) == len(files) and set(found) == set(files)
     assert dict(found.items()) == files and found == files
@@ -62,6 +67,8 @@ def compare(found: AddActions, files: dict[str, Action]) -> None:
     assert {paths[at] for at in vectors} == with_vector
     assert all(vectors[at] == files[paths[at]]["deletionVector"] for at in vectors)
     assert found.totals() == totals_of(files.values())
+    sizes = found.sizes().to_pylist(maps_as_pydicts="strict")
+    assert sizes == [size_of(files[path]) for path in paths]
 
 
 @pytest.mark.parametrize("few", [0, 4, 1_000])
