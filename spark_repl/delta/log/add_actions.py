@@ -12,6 +12,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,7 @@ from .log_checkpoints import of_checkpoint
 from .log_state import LiveTotals, LogSegment, totals_of
 
 Action = dict[str, Any]
+Longs = npt.NDArray[np.int64]
 
 _SIZES = pa.schema(
     [
@@ -80,19 +82,18 @@ class AddActions(Mapping[str, Action]):
         parts = [_one_array(rows["path"]) for rows in self._unchanged()]
         return pa.concat_arrays([*parts, pa.array(list(self._changed), pa.string())])
 
-    def vectors(self) -> dict[int, Action]:
+    def vectors(self) -> DeletionVectors:
         """Return the deletion vectors of the files that have one, by index in ``paths``."""
-        vectors, begin = dict[int, Action](), 0
+        places, parts, begin = list[Longs](), list[pa.Array](), 0
         for rows in self._unchanged():
             column = _one_array(rows["deletionVector"])
-            at = np.flatnonzero(np.asarray(column.is_valid()))
-            values = column.take(pa.array(at)).to_pylist()
-            vectors |= zip((at + begin).tolist(), map(without_nulls, values), strict=True)
+            places.append(np.flatnonzero(np.asarray(column.is_valid())) + begin)
+            parts.append(column.drop_null())
             begin += len(rows)
-        for number, add in enumerate(self._changed.values(), begin):
-            if vector := add.get("deletionVector"):
-                vectors[number] = vector
-        return vectors
+        changed = [add.get("deletionVector") for add in self._changed.values()]
+        places.append(np.flatnonzero([bool(vector) for vector in changed]) + begin)
+        parts.append(pa.array(filter(None, changed), ADD.field("deletionVector").type))
+        return DeletionVectors(np.concatenate(places), pa.concat_arrays(parts))
 
     def sizes(self) -> pa.Table:
         """Return a row for each file, in the order of ``paths``, without reading the actions one by
@@ -166,6 +167,26 @@ class AddActions(Mapping[str, Action]):
     def _folded(self) -> AddActions:
         """Return the mapping with the changes merged into the rows."""
         return from_rows([*self._unchanged(), to_rows(self._changed.values(), ADD)])
+
+
+class DeletionVectors(Mapping[int, Action]):
+    """Deletion vectors by the place of their file. Each is made a dict when it is read: tasks get
+    the vectors of all files, and read few. ``rows``: the vectors, in the order of the places."""
+
+    def __init__(self, places: Longs, rows: pa.Array) -> None:
+        self._places, self.rows = places, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places.tolist())
+
+    def __getitem__(self, place: int) -> Action:
+        at = int(np.searchsorted(self._places, place))
+        if at == len(self._places) or self._places[at] != place:
+            raise KeyError(place)
+        return without_nulls(self.rows[at].as_py())
 
 
 def from_rows(tables: Iterable[pa.Table]) -> AddActions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -61,7 +62,8 @@ def compare(found: AddActions, files: dict[str, Action]) -> None:
     assert sorted(add["path"] for add in found.values()) == sorted(files)
     assert all(found[path] == add for path, add in files.items())
     assert "none" not in found and found.get("none") is None
-    paths, vectors = found.paths().to_pylist(), found.vectors()
+    paths, vectors = found.paths().to_pylist(), pickle.loads(pickle.dumps(found.vectors()))
+    assert vectors.get(-1) is None and vectors.get(len(paths)) is None
     assert paths == list(found)
     with_vector = {path for path, add in files.items() if "deletionVector" in add}
     assert {paths[at] for at in vectors} == with_vector
