@@ -98,9 +98,19 @@ def _named(snapshot: Snapshot, now_s: float) -> list[str]:
     named = list[str | None]()
     folder = snapshot.folder
     for table in reconciled(folder, snapshot.state, now_s):
-        other = pc.match_substring_regex(table["path"], _OTHER)
-        named += table["path"].filter(pc.invert(other)).to_pylist()
-        named += [inner_path(folder, path) for path in table["path"].filter(other).to_pylist()]
-        vectors = table["deletionVector"].drop_null().to_pylist()
-        named += [deletion_vector.inner_path_of(folder, vector) for vector in vectors]
+        named += inner_paths(folder, table["path"], table["deletionVector"])
     return [path for path in named if path is not None]
+
+
+def inner_paths(
+    folder: str, paths: pa.ChunkedArray | pa.Array, vectors: pa.ChunkedArray | pa.Array
+) -> list[str | None]:
+    """Return the paths, relative to the table at ``folder``, of files that its log names, and of
+    those of deletion vectors. None stands for a file outside of the folder."""
+    other = pc.match_substring_regex(paths, _OTHER)
+    inner = [inner_path(folder, path) for path in paths.filter(other).to_pylist()]
+    fields = ("storageType", "pathOrInlineDv")
+    places = pa.table([pc.struct_field(vectors.drop_null(), name) for name in fields], fields)
+    distinct = places.group_by(list(fields)).aggregate([]).to_pylist()  # a file has many vectors
+    inner += [deletion_vector.inner_path_of(folder, place) for place in distinct]
+    return [*paths.filter(pc.invert(other)).to_pylist(), *inner]

@@ -21,11 +21,10 @@ from ...config.renaming import is_shared, whole_of
 from ...control.records.copies import standing
 from ...control.records.retention import pins
 from ...control.records.table_paths import announced_after
-from ...delta.files.deletion_vector import inner_path_of
 from ...delta.log import table_protocol
 from ...delta.log.add_actions import live_files
 from ...delta.log.retention_properties import shorter_properties
-from ...delta.store.storage import inner_path
+from ...delta.log.vacuum import inner_paths
 from ...errors import SparkReplError
 from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
@@ -115,10 +114,7 @@ def files_of(folder: str, versions: Iterable[int]) -> set[str]:
     files = set[str | None]()
     for version in versions:
         live = live_files(folder, version)
-        for path, add in live.items():
-            files.add(inner_path(folder, path))
-            if vector := add.get("deletionVector"):
-                files.add(inner_path_of(folder, vector))
+        files.update(inner_paths(folder, live.paths(), live.vectors().rows))
     return {path for path in files if path is not None}
 
 
