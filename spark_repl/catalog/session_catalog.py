@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import CatalogError
 from ..runtime.retry import first_line
+from ..runtime.spark_session import java_session
 from .entry import CatalogEntry, EntryName
 
 if TYPE_CHECKING:
@@ -60,14 +61,12 @@ class SessionCatalog:
     def __init__(self, spark: SparkSession) -> None:
         """Raise CatalogError for a session of Spark Connect, which has no such client."""
         self.spark = spark
-        session: Any = getattr(spark, "_jsparkSession", None)
-        if session is None:
+        if (java := java_session(spark)) is None:
             raise CatalogError(
                 "a session of Spark Connect can't register tables",
                 hint="run the applier with a master of its own, or leave out [catalog]",
             )
-        self._jvm: Any = spark._jvm
-        self._session = session
+        self._java, self._session = java
 
     @property
     def is_shared(self) -> bool:
@@ -120,13 +119,13 @@ class SessionCatalog:
 
     @property
     def _classes(self) -> Any:
-        return self._jvm.org.apache.spark.sql.catalyst
+        return self._java.org.apache.spark.sql.catalyst
 
     def _table(self, entry: CatalogEntry) -> Any:
         """Return Spark's definition of the entry. Its fields differ between releases of Spark: the
         first ones are the same, the others have their defaults."""
         catalog, name = self._classes.catalog, entry.name
-        option = self._jvm.scala.Option
+        option = self._java.scala.Option
         companion = getattr(catalog, "CatalogStorageFormat$").__getattr__("MODULE$")
         uri = catalog.CatalogUtils.stringToURI(entry.location)
         empty = companion.empty()
@@ -136,7 +135,7 @@ class SessionCatalog:
             0: self._classes.TableIdentifier(name.table, option.apply(name.schema)),
             1: getattr(catalog, "CatalogTableType$").__getattr__("MODULE$").EXTERNAL(),
             2: storage,
-            3: self._jvm.org.apache.spark.sql.types.StructType(),
+            3: self._java.org.apache.spark.sql.types.StructType(),
             4: option.apply(entry.provider),
             _PROPERTIES: self._map(entry.properties),
         }
@@ -166,10 +165,10 @@ class SessionCatalog:
         )
 
     def _map(self, values: Mapping[str, str]) -> Any:
-        return self._jvm.PythonUtils.toScalaMap(dict(values))
+        return self._java.PythonUtils.toScalaMap(dict(values))
 
     def _seq(self, values: Iterable[str]) -> Any:
-        return self._jvm.PythonUtils.toSeq(list(values))
+        return self._java.PythonUtils.toSeq(list(values))
 
 
 _PROPERTIES = 11

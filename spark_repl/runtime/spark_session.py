@@ -182,6 +182,13 @@ def check_store(spark: SparkSession) -> None:
         )
 
 
+def java_session(spark: SparkSession) -> tuple[Any, Any] | None:
+    """Return Java's packages, and the session's object in Java; None for a session on Spark
+    Connect, which has neither."""
+    session: Any = getattr(spark, "_jsparkSession", None)
+    return None if session is None else (spark._jvm, session)
+
+
 def jvm_process(spark: SparkSession) -> int:
     """Return the process id of the driver's JVM."""
     jvm: Any = spark.sparkContext._jvm
