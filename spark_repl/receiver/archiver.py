@@ -17,6 +17,8 @@ until it succeeds.
 6. A chunk counts only if the generation's ``log`` still exists after it was written. Otherwise a
    successor has replaced the generation, and this log begins another one.
 7. A failed removal delays no chunk. ``archived`` only grows while the generation is the same.
+8. One request uploads a chunk, and a request has 120 s. So chunks are smaller on a slow line: their
+   size follows the time that the last one took.
 """
 
 from __future__ import annotations
@@ -62,6 +64,10 @@ _POLL_S = 0.1
 _FLUSH_S = 10.0
 """seconds that the receiver's end waits until the rest of its log is archived"""
 _RECORD = re.compile(r"relay\.(\d{6,})" + re.escape(SUFFIX))
+_FIRST_BYTES, _LEAST_BYTES = 8 << 20, 64 << 10
+"""bounds of a chunk before the line's speed is known, and on the slowest line"""
+_QUICK_S, _SLOW_S = 3.0, 10.0
+"""seconds of a chunk's upload after which the next chunk may be twice as large, or half as large"""
 _CHUNKS_MAX = 10_000
 """chunks of a file after which the receiver begins the next one: a purge drops only whole files"""
 
@@ -97,6 +103,7 @@ class Archiver:
         self.folder, self.archive = folder, archive
         self.target, self._target_id = target, target_id
         self._chunk_bytes, self._after_s, self._clock = chunk_bytes, after_s, clock
+        self._put_bytes = min(chunk_bytes, _FIRST_BYTES)
         self.archived: End | None = None
         """the place up to which the archive has the log without a gap"""
         self.error, self._removal_error, self._failed_at = "", "", 0.0
@@ -287,13 +294,16 @@ class Archiver:
                 "the archive has more of this file than the relay log: its disk has lost bytes",
                 file=file_name(number), position=size, hint="start the receiver again",
             )  # fmt: skip
+        due_end = 0
         while archived.end < size:
             end = archived.end
-            if not is_sealed and not self._is_due(number, end, size):
-                return False
+            if end >= due_end:
+                if not is_sealed and not self._is_due(number, end, size):
+                    return False
+                due_end = min(size, end + self._chunk_bytes)
             if self._is_late():
                 return False
-            chunk = self._put(fd, number, end, min(size, end + self._chunk_bytes), size)
+            chunk = self._put(fd, number, end, min(due_end, end + self._put_bytes), size)
             reach("relay_archived")
             if not self.archive.has(self._generation):
                 self._log_id, self.archived = "", None  # the next turn begins another generation
@@ -305,7 +315,8 @@ class Archiver:
             append_chunk(self.folder, number, chunk)
             archived.end, archived.chunks = chunk.end, archived.chunks + 1
             self._advance(number, archived.end)
-            self._unarchived_since = None
+            if archived.end >= due_end:
+                self._unarchived_since = None
         if is_sealed and not archived.is_sealed:
             self.archive.seal(self._generation, number, size)
             record = read_record(self.folder, number)
@@ -352,7 +363,7 @@ class Archiver:
         data = os.pread(fd, end - begin, begin)
         assert len(data) == end - begin
         try:
-            put_durably(uri, data)
+            self._upload(uri, data)
         except FileExistsError:
             existing = store_of(uri).read(uri)
             end = begin + len(existing)
@@ -363,6 +374,20 @@ class Archiver:
                     " relay.path of its own; then remove the folder of this relay log's copy",
                 ) from None  # fmt: skip
         return ArchivedChunk(begin, end, uri)
+
+    def _upload(self, uri: str, data: bytes) -> None:
+        """Write an object, and set the size of the next one by the time that this one took or was
+        tried for."""
+        began = self._clock()
+        try:
+            put_durably(uri, data)
+        finally:
+            took_s = self._clock() - began
+            if took_s > _SLOW_S:
+                least = min(_LEAST_BYTES, self._chunk_bytes)
+                self._put_bytes = max(len(data) // 2, least)
+            elif took_s < _QUICK_S and len(data) == self._put_bytes:
+                self._put_bytes = min(2 * self._put_bytes, self._chunk_bytes)
 
     def _remove(self, first: int) -> None:
         """Remove what nothing needs. After a failure record the error, and wait longer each time.

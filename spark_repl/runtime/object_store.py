@@ -22,7 +22,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from .object_store_errors import call_when_expired, translated_errors
 from .store import StoredFile, Tag
-from .store_clients import LEASE_S, client_of, forget_clients
+from .store_clients import LEASE_S, Use, client_of, forget_clients
 from .store_requests import REPEAT_S, count_requests, send
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ _AHEAD_BYTES = 1 << 20
 """read in one request where less was asked for"""
 _PART_BYTES, _PUT_PART_BYTES = 10 << 20, 5 << 20
 """of a stream of unknown length; of a content that is put as a whole (obstore's own)"""
+_UPLOAD_BYTES = 1 << 20
+"""content of a put above which a slow line needs more time than a store for its answer"""
 _LISTED = 1000
 """objects of one request"""
 T = TypeVar("T")
@@ -58,6 +60,11 @@ def _put_requests(size: int, part: int) -> int:
     """Return the number of requests of a put: above one part there is a request for each part, and
     two around them."""
     return 1 if size <= part else -(-size // part) + 2
+
+
+def _put_use(size: int) -> Use:
+    """Return the use of a client for an object of ``size`` bytes that is sent in one request."""
+    return "upload" if size > _UPLOAD_BYTES else ""
 
 
 def _send(
@@ -99,7 +106,7 @@ class ObjectStore:
 
     def put(self, path: str, content: bytes) -> None:
         number = _put_requests(len(content), _PUT_PART_BYTES)
-        client, key = client_of(path, "parts" if number > 1 else "")
+        client, key = client_of(path, "parts" if number > 1 else _put_use(len(content)))
         try:
             _send("put", path, lambda: obstore.put(client, key, content), number=number)
         except FileNotFoundError as error:
@@ -108,7 +115,7 @@ class ObjectStore:
             raise _unknown_outcome(error, path) from error
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        client, key = client_of(path)
+        client, key = client_of(path, _put_use(len(content)))
         if _put_if(client, key, path, content, "create") is None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
 
@@ -271,8 +278,8 @@ class ObjectOutput:
             return
         self.closed = True
         if self._parts is None:
-            client, key = client_of(self._path)
             content = b"".join(self._first)
+            client, key = client_of(self._path, _put_use(len(content)))
             _send("put", self._path, lambda: obstore.put(client, key, content, use_multipart=False))
             return
         count_requests("put", _put_requests(self._written, _PART_BYTES))

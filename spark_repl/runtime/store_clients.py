@@ -55,13 +55,15 @@ _DELTA_RS_RETRY = {
     "backoff_config.max_backoff": "2s",
 }
 """as _PARTS_RETRY: delta-rs holds the interpreter's lock meanwhile"""
-Use = Literal["", "parts", "lease"]
-"""what a client is used for: requests that are sent once, those of an object that is sent in parts,
-which obstore repeats, or requests about a lease, which have less time"""
+Use = Literal["", "upload", "parts", "lease"]
+"""what a client is used for: requests that are sent once, those among them with much content, those
+of an object that is sent in parts, which obstore repeats, or requests about a lease, which have
+less time"""
 LEASE_S = 10
 """seconds of a request about a lease"""
 _ANSWER_TIMEOUT = "30s"
-"""of a request, until its answer begins, and between two reads of the answer"""
+"""of a request without much content, until its answer begins, and between two reads of the answer:
+the time of the upload counts"""
 _TIMEOUT = "120s"
 """of a request, with what is read in its answer"""
 _PROFILE_AGE = timedelta(minutes=5)

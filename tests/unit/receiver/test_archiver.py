@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import spark_repl.receiver.archiver as archiver_module
 from spark_repl.errors import LogError
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.archiver import Archiver
@@ -98,6 +99,72 @@ def test_a_chunk_of_an_open_file_waits_for_size_or_age(
     now = 10.0
     one.turn()
     assert [chunk.end for chunk in archived_chunks(log_copy, number)] == [size]
+
+
+def _sizes(log_copy: Path) -> list[int]:
+    chunks = (chunk for n in range(1, 20) for chunk in archived_chunks(log_copy, n))
+    return [chunk.end - chunk.begin for chunk in chunks]
+
+
+def test_a_slow_line_gets_smaller_chunks(
+    log_copy: Path, archive: RelayArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request has a bounded time, with its upload. Found: on a slow line no chunk of the largest
+    ``relay.archive_bytes`` came into the archive, whatever the number of attempts."""
+    monkeypatch.setattr(archiver_module, "_FIRST_BYTES", 1000)
+    monkeypatch.setattr(archiver_module, "_LEAST_BYTES", 50)
+    store = store_of(archive.root)
+
+    def clock() -> float:
+        """Seconds that the archive's bytes take at 20 bytes a second."""
+        return sum(stored.size for _, stored in store.walk(archive.root)) / 20
+
+    archiver(log_copy, archive, chunk_bytes=1 << 20, clock=clock).turn()
+    first, second, *others = _sizes(log_copy)
+    assert max(first, second) > 250 >= max(others)
+    assert archived(archive, 1) == recorded(log_copy) == contents(log_copy)
+
+
+def test_a_quick_line_gets_chunks_of_the_configured_size(
+    log_copy: Path, archive: RelayArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archiver_module, "_FIRST_BYTES", 100)
+    archiver(log_copy, archive, chunk_bytes=500).turn()
+    assert _sizes(log_copy)[:3] == [100, 200, 400] and max(_sizes(log_copy)) == 500
+
+
+def test_bytes_that_are_due_do_not_wait_for_each_other_on_a_slow_line(
+    log_copy: Path, archive: RelayArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archiver_module, "_FIRST_BYTES", 50)
+    monkeypatch.setattr(archiver_module, "_QUICK_S", 0.0)  # no line is quick
+    now = 0.0
+    one = archiver(log_copy, archive, chunk_bytes=1 << 20, after_s=10, clock=lambda: now)
+    one.turn()
+    assert recorded(log_copy) != contents(log_copy)
+    now = 10.0
+    one.turn()
+    assert recorded(log_copy) == contents(log_copy)
+    last = max(n for n in range(1, 20) if archived_chunks(log_copy, n))
+    assert len(archived_chunks(log_copy, last)) > 1
+
+
+def test_a_chunk_that_is_not_uploaded_in_time_is_tried_at_half_its_size(
+    log_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archiver_module, "_FIRST_BYTES", 1000)
+    monkeypatch.setattr(archiver_module, "_LEAST_BYTES", 50)
+    archive, now = RelayArchive(str(tmp_path / "archive")), iter(range(0, 1 << 20, 60))
+    one = archiver(log_copy, archive, chunk_bytes=1 << 20, clock=lambda: float(next(now)))
+    end = read_end(log_copy)
+    assert end is not None
+    in_the_way = Path(archive.file_folder(archive.begin(LogNote(end.log_id, TARGET)), 1))
+    in_the_way.write_bytes(b"a file in place of a folder")
+    with pytest.raises(OSError, match="relay"):
+        one.turn()
+    in_the_way.unlink()
+    one.turn()
+    assert _sizes(log_copy)[:3] == [500, 250, 125]
 
 
 def test_a_wanted_position_is_archived_at_once(log_copy: Path, archive: RelayArchive) -> None:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from spark_repl.delta.store import storage
+from spark_repl.runtime import store_clients
 from spark_repl.runtime.store_requests import paused_s, repeat_counts, request_counts
 from tests.support.store_proxy import (
     DROPPED_ANSWER,
@@ -48,6 +49,22 @@ def proxy(served) -> Iterator[StoreProxy]:
 @pytest.fixture
 def path(served, request) -> str:
     return f"{served[0]}/{abs(hash(request.node.name))}/a"
+
+
+def test_an_upload_has_more_time_than_an_answer(served, proxy, path, monkeypatch):
+    """The time for an answer includes the upload. Found: on a line with 200 kB a second no object
+    of 8 MiB ever came into a store."""
+    monkeypatch.setattr(store_clients, "_ANSWER_TIMEOUT", "1s")
+    store_clients.forget_clients()
+    proxy.fault = first_requests(1, Fault(late_s=1.5))
+    for put in (storage.put, storage.put_if_absent):
+        proxy.requests.clear()
+        put(f"{path}-{put.__name__}", bytes(2 << 20))
+        assert len(proxy.requests) == 1
+        proxy.fault = first_requests(1, Fault(late_s=1.5))
+    storage.put(path, b"1")
+    assert len(proxy.requests) == 3, "a small one is repeated"
+    store_clients.forget_clients()
 
 
 @pytest.mark.parametrize(
