@@ -300,7 +300,7 @@ class Archiver:
             if end >= due_end:
                 if not is_sealed and not self._is_due(number, end, size):
                     return False
-                due_end = min(size, end + self._chunk_bytes)
+                due_end = size if is_sealed else min(size, end + self._chunk_bytes)
             if self._is_late():
                 return False
             chunk = self._put(fd, number, end, min(due_end, end + self._put_bytes), size)
