@@ -53,6 +53,8 @@ _UPLOAD_BYTES = 1 << 20
 """content of a put above which a slow line needs more time than a store for its answer"""
 _LISTED = 1000
 """objects of one request"""
+_DELETED = {"abfss": 256, "gs": 1}
+"""objects that obstore deletes in one request, by scheme; others: ``_LISTED``"""
 T = TypeVar("T")
 
 
@@ -354,21 +356,24 @@ def _unknown_outcome(error: FileNotFoundError, path: str) -> OSError:
 def _delete(client: Client, keys: Sequence[str], path: str) -> None:
     """Delete objects. Of several some may be missing. Raise FileNotFoundError if a single one is
     missing, except on S3, and except for a repeated request: the first may have deleted it."""
-    attempts = 0
+    attempts, rest = 0, list(keys)
 
     def request() -> None:
         nonlocal attempts
         attempts += 1
         try:
-            obstore.delete(client, keys)
+            obstore.delete(client, rest)
         except FileNotFoundError:
             if attempts == 1 and len(keys) == 1:
                 raise
-            for key in keys:  # obstore has ended with the first that is missing
+            while rest:  # obstore has ended with the first that is missing
                 with suppress(FileNotFoundError):
-                    obstore.delete(client, key)
+                    count_requests("delete")
+                    obstore.delete(client, rest[-1])
+                rest.pop()  # a repeated request goes on from here
 
-    _send("delete", path, request)
+    number = -(-len(keys) // _DELETED.get(path.partition(":")[0], _LISTED))
+    _send("delete", path, request, number=number)
 
 
 def _put_if(

@@ -117,6 +117,15 @@ def test_a_listing_goes_on_after_a_request_that_failed(proxy, path):
     assert storage.names(folder) == ["0", "1", "2"]
 
 
+def test_requests_of_a_removal_of_several_objects_are_counted(proxy, path):
+    paths = [f"{path}{number}" for number in range(3)]
+    for each in paths:
+        storage.put(each, b"1")
+    before, sent_before = Counter(request_counts()), len(proxy.requests)
+    storage.remove_objects(paths)
+    assert Counter(request_counts()) - before == {"delete": len(proxy.requests) - sent_before}
+
+
 def test_a_removal_of_several_objects_goes_on_after_a_request_that_failed(proxy, path):
     folder = os.path.dirname(path)
     paths = [f"{folder}/{number}" for number in range(3)]
