@@ -35,6 +35,15 @@ class EntryOwner:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogView:
+    """A view. ``text``: its query; ``schema``: its columns, a struct type as Spark's JSON, which
+    follows from the query."""
+
+    text: str
+    schema: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """An entry of a catalog. ``location``: the folder or URI of its table, "" if it has none (a
     view). ``properties``: the entry's own, which the catalog stores, not the table's."""
@@ -43,6 +52,7 @@ class CatalogEntry:
     location: str
     provider: str = DELTA
     properties: Mapping[str, str] = field(default_factory=dict)
+    view: CatalogView | None = None
 
     def has_owner(self, owner: EntryOwner) -> bool:
         """Return whether this owner registered the entry."""

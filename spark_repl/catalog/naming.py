@@ -47,7 +47,7 @@ class Naming:
 
     def name_of(self, name: str) -> EntryName:
         """Return the entry's name of the table ``name``."""
-        return EntryName(*map(_accepted, self.exact(name)))
+        return EntryName(*map(accepted, self.exact(name)))
 
     def assign(self, tables: Iterable[str]) -> tuple[dict[EntryName, str], dict[EntryName, str]]:
         """Return (entry's name -> table, ambiguous name -> its tables as text). If several tables
@@ -66,5 +66,6 @@ class Naming:
         return assigned, ambiguous
 
 
-def _accepted(name: str) -> str:
+def accepted(name: str) -> str:
+    """Return a name in the characters that a catalog accepts."""
     return _OTHER.sub("_", name.lower())

@@ -9,7 +9,9 @@ After a failure the thread waits, longer each time, and begins again from what t
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +21,7 @@ from ..observe.reports.applier_status import Notice
 from ..runtime.retry import first_line
 from ..runtime.starting_session import built
 from ..runtime.threads import thread
+from .cut_views import CutViews
 from .entry import EntryOwner
 from .naming import Naming
 from .registration import TableRegistration
@@ -41,7 +44,10 @@ SYNC_HINT = "the applier tries again; spark-repl catalog sync --config F shows t
 
 
 class CatalogTask(Protocol):
-    """Something that the catalog has of a cut."""
+    """Something that the catalog has of a cut. ``every_s``: the task is carried out at most once in
+    so many seconds; 0: after each cut."""
+
+    every_s: float
 
     def wanted(self, cut: Cut) -> object:
         """Return the state that the cut wants. No request is made; equal states need no work."""
@@ -70,14 +76,20 @@ class Registrar:
         tasks: Sequence[CatalogTask],
         note: Note,
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connect, self._tasks, self._note, self._wait = connect, tasks, note, wait
         self._carried_out: list[object] = [None] * len(tasks)
+        self._clock, self._begun = clock, [-math.inf] * len(tasks)
+        self._due_s: float | None = None
+        """seconds until a task is carried out that is not due yet"""
         self._notices = [0] * len(tasks)
         self._cut: Cut | None = None
         self._catalog: CatalogClient | None = None
         self._changed, self._idle = threading.Event(), threading.Event()
         self._stopping = threading.Event()
+        self._is_last = False
+        """whether no cut follows, so that every task is due"""
         self._failures, self._lock = 0, threading.Lock()
         self._idle.set()
         self._thread = thread(self._run, "catalog", daemon=True)
@@ -102,7 +114,11 @@ class Registrar:
         unless ``at_once``."""
         if not self._thread.is_alive():
             return
-        if not at_once and not self._failures:
+        if not at_once and not self._failures and self._cut is not None:
+            with self._lock:
+                self._is_last = True
+                self._idle.clear()
+            self._changed.set()
             self._idle.wait(_CLOSE_S)
         self._stopping.set()
         self._changed.set()
@@ -110,7 +126,7 @@ class Registrar:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._changed.wait()  # for a cut, or the end
+            self._changed.wait(self._due_s)  # for a cut, or the end
             self._changed.clear()
             if (cut := self._cut) is None or self._stopping.is_set():
                 continue
@@ -128,15 +144,20 @@ class Registrar:
 
     def _carry_out(self, cut: Cut) -> None:
         """Carry out the tasks whose wanted state has changed."""
+        self._due_s = None
         for number, task in enumerate(self._tasks):
             wanted = task.wanted(cut)
             if wanted == self._carried_out[number]:
+                continue
+            due_s = self._begun[number] + task.every_s - self._clock()
+            if due_s > 0 and not self._is_last:
+                self._due_s = min(due_s, self._due_s or math.inf)
                 continue
             self._carried_out[number] = None
             if self._catalog is None:
                 self._catalog = self._connect(self._stopping.is_set)
             self._show(number, task.carry_out(self._catalog, cut, self._stopping.is_set))
-            self._carried_out[number] = wanted
+            self._carried_out[number], self._begun[number] = wanted, self._clock()
         self._note("catalog", None)
 
     def _show(self, number: int, notices: Sequence[Notice]) -> None:
@@ -174,6 +195,11 @@ def table_registration(
     return TableRegistration(at.layout, Naming.of(config), owner, earlier, former)
 
 
+def cut_views(config: Config, at: Channel, former: Sequence[str] = ()) -> CutViews:
+    """Return the views of a channel's cuts. ``former``: earlier places of the target."""
+    return CutViews(at, Naming.of(config), config.catalog.cut_view_every_s, former)
+
+
 def registrar_of(config: Config, at: Channel, spark: Session, note: Note) -> Registrar | None:
     """Return the registrar of a channel's applier; None if the configuration names no catalog."""
     if not config.catalog.name:
@@ -184,7 +210,10 @@ def registrar_of(config: Config, at: Channel, spark: Session, note: Note) -> Reg
         note("catalog kind", None if catalog.is_shared else _IN_MEMORY)
         return catalog
 
-    return Registrar(connect, [table_registration(config, at)], note)
+    tasks: list[CatalogTask] = [table_registration(config, at)]
+    if config.catalog.cut_views:
+        tasks.append(cut_views(config, at))
+    return Registrar(connect, tasks, note)
 
 
 _IN_MEMORY = Notice(

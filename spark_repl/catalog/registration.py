@@ -42,6 +42,8 @@ class TableRegistration:
     no longer wanted. ``former``: owners whose entries are taken for this owner's.
     """
 
+    every_s = 0.0
+
     def __init__(
         self,
         layout: Layout,

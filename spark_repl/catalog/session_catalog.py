@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import CatalogError
 from ..runtime.retry import first_line
 from ..runtime.spark_session import java_session
-from .entry import CatalogEntry, EntryName
+from .entry import CatalogEntry, CatalogView, EntryName
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,9 @@ _OWN = "spark_repl."
 """start of the names of the properties that mark our entries"""
 _AT_ONCE = 200
 """names of one request"""
+
+
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 class CatalogClient(Protocol):
@@ -38,8 +42,20 @@ class CatalogClient(Protocol):
         that does not exist."""
         ...
 
-    def create_schema(self, schema: str) -> None:
+    def create_schema(self, schema: str, properties: Mapping[str, str] = NO_PROPERTIES) -> None:
         """Create a schema unless it exists."""
+        ...
+
+    def schema_properties(self, schema: str) -> dict[str, str] | None:
+        """Return the properties of a schema that mark it as ours; None: there is no such schema."""
+        ...
+
+    def set_schema_properties(self, schema: str, properties: Mapping[str, str]) -> None:
+        """Add properties to a schema."""
+        ...
+
+    def drop_schema(self, schema: str) -> None:
+        """Drop a schema without entries, if it exists."""
         ...
 
     def create(self, entry: CatalogEntry) -> None:
@@ -90,15 +106,33 @@ class SessionCatalog:
                 read += _items(self._client.getTablesByName(schema, names))
             return [self._entry(schema, table) for table in read]
 
-    def create_schema(self, schema: str) -> None:
+    def create_schema(self, schema: str, properties: Mapping[str, str] = NO_PROPERTIES) -> None:
         with _answers(f"create schema {schema}"):
             if self._client.databaseExists(schema):
                 return
             # The metastore's own folder of managed tables, as CREATE SCHEMA on it would have.
             base = self._client.getDatabase("default").locationUri().toString()
             location = self._classes.catalog.CatalogUtils.stringToURI(f"{base}/{schema}.db")
-            database = self._classes.catalog.CatalogDatabase(schema, "", location, self._map({}))
+            marks = self._map(properties)
+            database = self._classes.catalog.CatalogDatabase(schema, "", location, marks)
             self._client.createDatabase(database, True)
+
+    def schema_properties(self, schema: str) -> dict[str, str] | None:
+        with _answers(f"read schema {schema}"):
+            if not self._client.databaseExists(schema):
+                return None
+            return _own(self._client.getDatabase(schema).properties())
+
+    def set_schema_properties(self, schema: str, properties: Mapping[str, str]) -> None:
+        with _answers(f"mark schema {schema}"):
+            database = self._client.getDatabase(schema)
+            marks = database.properties().concat(self._map(properties))
+            fields = (database.name(), database.description(), database.locationUri(), marks)
+            self._client.alterDatabase(self._classes.catalog.CatalogDatabase(*fields))
+
+    def drop_schema(self, schema: str) -> None:
+        with _answers(f"drop schema {schema}"):
+            self._client.dropDatabase(schema, True, False)
 
     def create(self, entry: CatalogEntry) -> None:
         with _answers(f"register {entry.name}"):
@@ -127,18 +161,25 @@ class SessionCatalog:
         catalog, name = self._classes.catalog, entry.name
         option = self._java.scala.Option
         companion = getattr(catalog, "CatalogStorageFormat$").__getattr__("MODULE$")
-        uri = catalog.CatalogUtils.stringToURI(entry.location)
-        empty = companion.empty()
-        fields = [empty.productElement(i) for i in range(empty.productArity())]
-        storage = companion.apply(option.apply(uri), *fields[1:])
+        storage = companion.empty()
+        if entry.location:
+            uri = catalog.CatalogUtils.stringToURI(entry.location)
+            fields = [storage.productElement(i) for i in range(storage.productArity())]
+            storage = companion.apply(option.apply(uri), *fields[1:])
+        kinds = getattr(catalog, "CatalogTableType$").__getattr__("MODULE$")
         given = {
             0: self._classes.TableIdentifier(name.table, option.apply(name.schema)),
-            1: getattr(catalog, "CatalogTableType$").__getattr__("MODULE$").EXTERNAL(),
+            1: kinds.EXTERNAL(),
             2: storage,
             3: self._java.org.apache.spark.sql.types.StructType(),
             4: option.apply(entry.provider),
             _PROPERTIES: self._map(entry.properties),
         }
+        if entry.view is not None:
+            columns = self._java.org.apache.spark.sql.types.DataType.fromJson(entry.view.schema)
+            properties = {**entry.properties, **_of_view([*columns.fieldNames()])}
+            given |= {1: kinds.VIEW(), 3: columns, 4: option.empty()}
+            given |= {_PROPERTIES: self._map(properties), _TEXT: option.apply(entry.view.text)}
         companion = getattr(catalog, "CatalogTable$").__getattr__("MODULE$")
         methods = companion.getClass().getMethods()
         arity = next(m.getParameterCount() for m in methods if m.getName() == "apply")
@@ -151,17 +192,14 @@ class SessionCatalog:
     def _entry(self, schema: str, table: Any) -> CatalogEntry:
         """Return Spark's definition of an entry as ours."""
         location, provider = table.storage().locationUri(), table.provider()
-        properties, names = table.properties(), table.properties().keysIterator()
-        own = dict[str, str]()
-        while names.hasNext():
-            if (name := names.next()).startswith(_OWN):
-                own[name] = properties.apply(name)
+        text = table.viewText()
         to_text = self._classes.catalog.CatalogUtils.URIToString
         return CatalogEntry(
             EntryName(schema, table.identifier().table()),
             to_text(location.get()) if location.isDefined() else "",
             provider.get().lower() if provider.isDefined() else "",
-            own,
+            _own(table.properties()),
+            CatalogView(text.get(), table.schema().json()) if text.isDefined() else None,
         )
 
     def _map(self, values: Mapping[str, str]) -> Any:
@@ -171,8 +209,28 @@ class SessionCatalog:
         return self._java.PythonUtils.toSeq(list(values))
 
 
-_PROPERTIES = 11
-"""number of the field ``properties`` of Spark's CatalogTable"""
+_PROPERTIES, _TEXT = 11, 13
+"""numbers of the fields ``properties`` and ``viewText`` of Spark's CatalogTable"""
+
+
+def _of_view(columns: Sequence[str]) -> dict[str, str]:
+    """Return the properties that CREATE VIEW gives a view."""
+    numbered = {f"view.query.out.col.{i}": name for i, name in enumerate(columns)}
+    return numbered | {
+        "view.query.out.numCols": str(len(columns)),
+        "view.catalogAndNamespace.numParts": "2",
+        "view.catalogAndNamespace.part.0": "spark_catalog",
+        "view.catalogAndNamespace.part.1": "default",
+    }
+
+
+def _own(properties: Any) -> dict[str, str]:
+    """Return those of a Scala map that are marks of ours."""
+    own, names = dict[str, str](), properties.keysIterator()
+    while names.hasNext():
+        if (name := names.next()).startswith(_OWN):
+            own[name] = properties.apply(name)
+    return own
 
 
 def _items(sequence: Any) -> list[Any]:

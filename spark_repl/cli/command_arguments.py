@@ -53,6 +53,18 @@ def _cut(commands: Commands) -> None:
     add_options(unpin, ("--target", "--config", "--channel"))
     for command in (pin, unpin):
         command.add_argument("--name", required=True, help="letters, digits, _ . and -")
+    publish = actions.add("publish", "show a cut as schemas of views in the catalog, and pin it")
+    publish.add_argument(
+        "--at", default="", metavar="GTID_SET|TIME|NAME|latest",
+        help="as of cut show (default: the cut that is pinned as NAME, or latest)",
+    )  # fmt: skip
+    unpublish = actions.add("unpublish", "remove a published cut from the catalog, and its pin")
+    for command in (publish, unpublish):
+        command.add_argument(
+            "--as", dest="name", required=True, metavar="NAME", help="letters, digits, _ . and -"
+        )
+        add_options(command, ("--config",), required=True)
+        command.add_argument("--master", default="local[1]", metavar="URL", help="Spark master")
 
 
 def add_catalog_arguments(commands: Commands) -> None:

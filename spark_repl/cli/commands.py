@@ -33,7 +33,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "What is there": {
         "status": "how far the applier is, and what it is doing",
         "report": "write the status, with its past, as one HTML file",
-        "cut": "moments at which all tables can be read together: list, show, head, pin, export",
+        "cut": "moments at which all tables can be read together: list, show, head, pin, publish",
         "wait": "wait until a cut holds a set of transactions",
         "catalog": "tables' names in a catalog: sync",
     },

@@ -38,6 +38,8 @@ _RUN = {
     "cut unpin": "cut_command.unpin_cut",
     "cut export": "cut_command.export_cut",
     "wait": "cut_command.wait",
+    "cut publish": "catalog_command.publish_cut",
+    "cut unpublish": "catalog_command.unpublish_cut",
     "catalog sync": "catalog_command.sync_catalog",
     "relay ls": "relay_commands.list_relay",
     "relay dump": "relay_commands.dump_relay",

@@ -177,6 +177,8 @@ class Catalog:
     schema: str = key_field("{database}", rules.template("database", "table", "channel"))
     table: str = key_field("{table}", rules.template("database", "table", "channel"))
     names: tuple[str, ...] = key_field((), rules.entry_names)
+    cut_views: bool = key_field(False, rules.flag)
+    cut_view_every_s: int = key_field(900, rules.integer(1))
 
     def mapping(self) -> dict[str, str]:
         """Return ``names`` as table -> schema.table."""

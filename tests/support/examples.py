@@ -40,6 +40,12 @@ RUN = {
     "docs/python.md sql 2": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_time",
     "docs/python.md sql 3": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_gtid",
     "docs/python.md sql 4": "unit/control/table/test_cut_tables_sql.py::test_a_cut_by_source_time",
+    **{
+        f"docs/catalogs.md {kind} {number}": "spark/test_cut_views.py"
+        "::test_spark_reads_cuts_as_documented"
+        for kind in ("sql", "text")
+        for number in (1, 2, 3)
+    },
     "docs/clusters.md bash 1": "spark/test_examples.py::test_the_job_runs_under_spark_submit",
     "docs/object-stores.md bash 1": "soak/test_s3.py"
     "::test_the_documented_example_runs_with_a_bucket",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spark_repl.catalog.entry import CatalogEntry, EntryName
+from spark_repl.catalog.session_catalog import NO_PROPERTIES
 from spark_repl.errors import CatalogError
 
 
@@ -15,7 +16,8 @@ class MemoryCatalog:
     ``lost``: the number of calls whose work is done and whose answer is lost."""
 
     tables: dict[EntryName, CatalogEntry] = field(default_factory=dict)
-    created: set[str] = field(default_factory=lambda: {"default"})
+    created: dict[str, dict[str, str]] = field(default_factory=lambda: {"default": {}})
+    """schema -> its properties"""
     requests: list[str] = field(default_factory=list)
     away: bool = False
     lost: int = 0
@@ -29,9 +31,27 @@ class MemoryCatalog:
         of_schema = [entry for name, entry in self.tables.items() if name.schema == schema]
         return [entry for entry in of_schema if tables is None or entry.name.table in tables]
 
-    def create_schema(self, schema: str) -> None:
+    def create_schema(self, schema: str, properties: Mapping[str, str] = NO_PROPERTIES) -> None:
         self._request("create_schema")
-        self.created.add(schema)
+        self.created.setdefault(schema, dict(properties))
+        self._answer()
+
+    def schema_properties(self, schema: str) -> dict[str, str] | None:
+        self._request("schema_properties")
+        properties = self.created.get(schema)
+        return None if properties is None else dict(properties)
+
+    def set_schema_properties(self, schema: str, properties: Mapping[str, str]) -> None:
+        self._request("set_schema_properties")
+        self.created[schema] |= properties
+        self._answer()
+
+    def drop_schema(self, schema: str) -> None:
+        self._request("drop_schema")
+        if any(name.schema == schema for name in self.tables):
+            raise CatalogError(f"{schema} is not empty")
+        self.created.pop(schema, None)
+        self._answer()
 
     def create(self, entry: CatalogEntry) -> None:
         self._request("create")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from spark_repl.catalog.registrar import Registrar
+from spark_repl.catalog.session_catalog import NO_PROPERTIES
+from spark_repl.control.table.cut import Cut
 from spark_repl.observe.reports.applier_status import Notice
 from tests.support.memory_catalog import MemoryCatalog
 from tests.support.wait_until import wait_until
@@ -95,8 +97,8 @@ def test_a_fault_of_a_task_ends_no_thread() -> None:
         def schemas(self) -> list[str]:
             raise AssertionError
 
-        def create_schema(self, schema: str) -> None:
-            super().create_schema(schema)
+        def create_schema(self, schema: str, properties: Mapping[str, str] = NO_PROPERTIES) -> None:
+            super().create_schema(schema, properties)
             if self.requests.count("create_schema") < 3:
                 raise ValueError("a fault")
 
@@ -105,6 +107,48 @@ def test_a_fault_of_a_task_ends_no_thread() -> None:
         registrar.cut_published(cut_of(BEFORE))
         assert registrar.wait_idle(10)
         assert list(catalog.locations) == [*BEFORE]
+
+
+class Seldom:
+    """A task that is due once in 60 seconds."""
+
+    every_s = 60.0
+
+    def __init__(self) -> None:
+        self.cuts: list[Cut] = []
+
+    def wanted(self, cut: Cut) -> Cut:
+        return cut
+
+    def carry_out(self, catalog: object, cut: Cut, is_stopping: object = bool) -> list[Notice]:
+        self.cuts.append(cut)
+        return []
+
+
+def test_a_task_with_an_interval_is_carried_out_in_its_turn_and_at_the_end() -> None:
+    cuts, now, task = [cut_of({f"shop.{name}": name}) for name in "abcd"], [0.0], Seldom()
+    registrar = Registrar(
+        lambda is_stopping: MemoryCatalog(), [task], Notes().note, clock=lambda: now[0]
+    )
+    registrar.start()
+    for cut, now[0] in zip(cuts, (0.0, 59.0, 60.0, 61.0), strict=True):
+        registrar.cut_published(cut)
+        assert registrar.wait_idle(10)
+    assert task.cuts == [cuts[0], cuts[2]]
+    registrar.close()
+    assert task.cuts == [cuts[0], cuts[2], cuts[3]]
+
+
+def test_a_task_with_an_interval_needs_no_later_cut() -> None:
+    cuts, task = [cut_of({f"shop.{name}": name}) for name in "ab"], Seldom()
+    task.every_s = 0.05
+    registrar = Registrar(lambda is_stopping: MemoryCatalog(), [task], Notes().note)
+    registrar.start()
+    for cut in cuts:
+        registrar.cut_published(cut)
+        assert registrar.wait_idle(10)
+    wait_until(lambda: task.cuts == cuts)
+    registrar.close(at_once=True)
 
 
 def test_the_end_waits_for_a_catalog_that_answers() -> None:

@@ -35,7 +35,7 @@ def foreign(name: str, location: str, **properties: str) -> CatalogEntry:
 
 
 def filled(*entries: CatalogEntry) -> MemoryCatalog:
-    return MemoryCatalog({e.name: e for e in entries}, {e.name.schema for e in entries})
+    return MemoryCatalog({e.name: e for e in entries}, {e.name.schema: {} for e in entries})
 
 
 BEFORE = {"shop.a": "shop/a", "shop.b": "shop/b"}
