@@ -1,0 +1,185 @@
+"""Spark with Delta reads the registered tables by name, also after renames, drops and an outage of
+the Hive metastore."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
+from spark_repl.demo.bank_demo import TOTAL
+from spark_repl.demo.expected import expected_tables
+from spark_repl.gtid import GtidSet
+from spark_repl.observe.status.status import status
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.catalog_reader import CatalogReader
+from tests.support.examples import ALL
+from tests.support.hive_metastore import HiveMetastore
+from tests.support.wait_until import wait_until
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+ITEMS, THINGS, TAKEN, OLD, GONE, LATER = (
+    Table(name, database="shop") for name in ("items", "things", "taken", "old", "gone", "later")
+)
+SWAP = "RENAME TABLE shop.items TO shop.x, shop.old TO shop.items, shop.x TO shop.things"
+C1 = "-XX:TieredStopAtLevel=1"
+"""Java's option for short processes, which end before the code of C2 pays for itself"""
+SUM = (
+    "SELECT (SELECT sum(balance) FROM bank.account) + (SELECT sum(balance) FROM bank.till)"
+    " + (SELECT coalesce(sum(amount), 0) FROM bank.pending) AS total"
+)
+
+
+@pytest.fixture
+def metastore(tmp_path: Path) -> Iterator[HiveMetastore]:
+    process = HiveMetastore(tmp_path / "metastore")
+    try:
+        yield process.start()
+    finally:
+        process.kill()
+
+
+class Target:
+    """A target with a configuration, and the processes that apply a log to it."""
+
+    def __init__(self, folder: Path, log: Path, uri: str) -> None:
+        folder.mkdir()
+        self.path = str(folder / "lake")
+        self._config, self._errors = folder / "replica.toml", folder / "applier.err"
+        self._config.write_text(
+            f"[relay]\npath = {json.dumps(str(log))}\n[target]\npath = {json.dumps(self.path)}\n"
+            f'[apply]\nworkers = 2\n[catalog]\nname = "spark_catalog"\nmetastore = "{uri}"\n'
+        )
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Start a command of spark-repl; kill it if it runs at the end."""
+        command = [sys.executable, "-m", "spark_repl", *words, "--config", str(self._config)]
+        with self._errors.open("a") as errors:
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True,
+                env={"JAVA_TOOL_OPTIONS": C1, **os.environ},
+            )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def run(self, *words: str) -> str:
+        """Return the command's output."""
+        with self.started(*words) as process:
+            output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, self._errors.read_text()[-3000:]
+        return output
+
+    def wait_for(self, log: LogWriter) -> None:
+        """Wait until the newest cut has all that the log has."""
+        layout = Layout(self.path)
+        control = Control(layout.control)
+
+        def has_all() -> bool:
+            cut = control.last_cut()
+            return cut is not None and wanted.issubset(GtidSet.parse(cut.gtid_executed))
+
+        wanted = GtidSet.parse(f"{log.source}:1-{log.gno - 1}")
+        wait_until(Path(layout.status).exists, 90)
+        wait_until(has_all, 60, each_s=0.1)
+
+    @property
+    def notes(self) -> str:
+        """Return the text of all notices of the status."""
+        return " ".join(note["what"] for note in status(self.path)["notes"])
+
+
+def compare(reader: CatalogReader, target: Target, schema: str, foreign: str = "") -> list[str]:
+    """Wait until the catalog has the names of the newest cut. Compare columns, rows and locations
+    of the tables, without the ``foreign`` one, and return their names."""
+    cut = reader.cut(target.path)
+    wait_until(lambda: reader.names(schema) == sorted(cut), 60, each_s=0.2)
+    tables = reader.tables(schema)
+    assert (foreign in cut) == bool(foreign)
+    cut.pop(foreign, None)
+    other = tables.pop(foreign, None)
+    assert tables == cut
+    assert other is None or other["rows"] == [["7"]]
+    return sorted(cut)
+
+
+def rows_of(text: str) -> list[str]:
+    """Return the rows of printed tables, except those that differ between users or are long."""
+    rows = (" ".join(line.split()) for line in text.splitlines() if line.startswith("|"))
+    return [row for row in rows if not row.startswith(("|Owner", "|Table Properties"))]
+
+
+@pytest.fixture
+def reader(metastore: HiveMetastore, tmp_path: Path) -> Iterator[CatalogReader]:
+    with CatalogReader(metastore.uri, tmp_path / "warehouse") as reader:
+        yield reader
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    """Four new tables in ``shop``."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl("CREATE DATABASE shop")
+    for table in (ITEMS, TAKEN, OLD, GONE):
+        log.ddl(table.create)
+    log.transaction(insert(ITEMS, (1, "a"), (2, None)), insert(OLD, (9, "o")))
+    return log
+
+
+def test_spark_with_delta_reads_the_registered_tables_by_name(
+    metastore: HiveMetastore, reader: CatalogReader, bank: Path, log: LogWriter, tmp_path: Path
+) -> None:
+    target = Target(tmp_path / "bank", bank, metastore.uri)
+    shop = Target(tmp_path / "shop", log.folder, metastore.uri)
+    with target.started("apply") as applier:
+        own = f"CREATE TABLE shop.taken (a INT) USING delta LOCATION '{tmp_path}/own'"
+        reader.sql("CREATE SCHEMA shop", own, "INSERT INTO shop.taken VALUES (7)")
+        assert applier.wait(120) == 0
+    with shop.started("apply", "--follow") as applier:
+        names = [name for name, _, _ in expected_tables(bank / "expected")]
+        assert compare(reader, target, "bank") == names
+        assert str(TOTAL) in reader.sql(SUM)[0]
+        shown = reader.sql("SHOW TABLES IN bank", "DESCRIBE EXTENDED bank.account")
+        printed = rows_of("".join(shown).replace(str(tmp_path), "/data"))
+        assert rows_of(ALL["docs/catalogs.md console 1"].text) == printed
+
+        shop.wait_for(log)
+        wait_until(lambda: "shop.taken" in shop.notes, 60, each_s=0.2)
+        names = ["shop.gone", "shop.items", "shop.old"]
+        assert compare(reader, shop, "shop", "shop.taken") == names
+
+        log.ddl(SWAP)
+        log.ddl("DROP TABLE shop.gone")
+        log.transaction(insert(THINGS, (3, "c")))
+        shop.wait_for(log)
+        assert compare(reader, shop, "shop", "shop.taken") == ["shop.items", "shop.things"]
+
+        metastore.kill()
+        log.ddl(LATER.create)
+        log.ddl("DROP TABLE shop.things")
+        log.transaction(insert(LATER, (1, "x")))
+        shop.wait_for(log)
+        wait_until(lambda: "catalog could not" in shop.notes, 60, each_s=0.2)
+        applier.send_signal(signal.SIGTERM)
+        assert applier.wait(60) == 0
+
+    metastore.start()
+    changes = ["create    shop.later", "drop      shop.things", "foreign   shop.taken"]
+    assert shop.run("catalog", "sync", "--dry-run").splitlines() == changes
+    assert reader.names("shop") == ["shop.items", "shop.taken", "shop.things"]
+    assert shop.run("catalog", "sync").splitlines() == changes
+    assert compare(reader, shop, "shop", "shop.taken") == ["shop.items", "shop.later"]
