@@ -46,6 +46,8 @@ RUN = {
         for kind in ("sql", "text")
         for number in (1, 2, 3)
     },
+    "docs/catalogs.md console 1": "spark/test_catalogs.py"
+    "::test_spark_with_delta_reads_the_registered_tables_by_name",
     "docs/clusters.md bash 1": "spark/test_examples.py::test_the_job_runs_under_spark_submit",
     "docs/object-stores.md bash 1": "soak/test_s3.py"
     "::test_the_documented_example_runs_with_a_bucket",
