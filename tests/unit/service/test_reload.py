@@ -146,6 +146,6 @@ def test_a_file_with_faults_changes_nothing(parts: Parts, file: Path) -> None:
 
 def test_keys_that_a_reload_takes_exist_and_are_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
-    listed = page.partition("## Changed while it runs")[2]
+    listed = page.partition("## Changes without a restart")[2]
     assert {*HERE, *RECEIVER} <= set(Config().names())
     assert [name for name in (*HERE, *RECEIVER) if f"`{name}`" not in listed] == []
