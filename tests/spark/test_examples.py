@@ -86,7 +86,7 @@ def test_the_readmes_commands_end_as_the_server(
 ) -> None:
     said = bash(here, "README.md bash 2")
     assert_server_state_elsewhere(here / "lake", bank / "expected")
-    assert f"transactions: {TRANSACTIONS}\n" in said
+    assert f"applied: {TRANSACTIONS:,} transactions," in said
 
 
 @pytest.mark.slow
@@ -102,5 +102,5 @@ def test_the_job_runs_under_spark_submit(spark: SparkSession, bank: Path, here: 
         (here / "home" / ".cache" / "spark_repl").symlink_to(cache_folder())
         places["HOME"] = str(here / "home")
     said = bash(here, "docs/clusters.md bash 1", **places)
-    assert f"transactions: {TRANSACTIONS}\n" in said
+    assert f"applied: {TRANSACTIONS:,} transactions," in said
     assert_server_state_elsewhere(here / "lake", bank / "expected")
