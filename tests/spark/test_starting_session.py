@@ -216,4 +216,8 @@ def test_ctrl_c_ends_a_start_without_a_master(tmp_path):
         assert process.wait(45) == 0
         output.seek(0)
         text = output.read()
-    assert "transactions: 2" in text and "Traceback" not in text and "does not start" not in text
+    assert (
+        "applied: 2 transactions" in text
+        and "Traceback" not in text
+        and "does not start" not in text
+    )
