@@ -3,10 +3,10 @@
 All rooms raise these classes, and no other module defines a class that can be raised
 (tests/unit/house/test_shape.py). A message describes what happened to what; ``hint`` is the next
 step, as one command where there is one. A caller that knows more of the place adds it with ``at``,
-which never replaces what is there. Errors survive pickling, because workers raise them too. The
-command line prints an error and its hint, and ends with 2 for ConfigError and SetupError, and with
-1 for the others. ``Signal`` and its subclasses are no errors: they end work in progress, and the
-code that began the work catches them.
+which replaces no part of the place that the error has already. Errors survive pickling, because
+workers raise them too. The command line prints an error and its hint, and ends with 2 for
+ConfigError and SetupError, and with 1 for the others. ``Signal`` and its subclasses are no errors:
+they end work in progress, and the code that began the work catches them.
 """
 
 from __future__ import annotations
