@@ -28,8 +28,8 @@ def view_of_table(
     ``schema_string``: Delta's of that version. ``shards``: the column and the values of the rows
     that belong to the cut; None: all rows.
     """
-    names = [field["name"] for field in json.loads(schema_string)["fields"]]
     fields = [_plain(field) for field in json.loads(schema_string)["fields"]]
+    names = [field["name"] for field in fields]
     column = CUT_COLUMN
     while column in {name.lower() for name in names}:
         column += "_"

@@ -5,9 +5,9 @@ shows the cut that was published last; a catalog can't change several views at o
 are replaced one by one. ``shop_cut._cuts`` lists the published cuts.
 
 **Invariant**: ``_cuts`` names only complete schemas. A schema is created, filled, marked as
-complete, and then announced; it is removed in the reverse order. The control table says which cuts
-are kept, and the marks in the catalog which schemas are complete, so a kill or a lost answer at any
-place is repaired by the next call.
+complete, and then announced; it is removed in the reverse order. The control table records which
+cuts are kept. Marks in the catalog record which schemas are complete. So the next call repairs what
+a kill or a lost answer leaves at any step.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from ..tables.case_folding import fold
 from .cut_view import CUTS, view_of_cuts, view_of_table
 from .entry import CatalogEntry, CatalogView, EntryName
 from .naming import accepted
+from .registration import listed
+from .session_catalog import drop_own
 
 if TYPE_CHECKING:
     from ..control.records.channels import Channel
@@ -305,10 +307,7 @@ class CutViews:
                 catalog.replace(entry)
         for table in sorted(existing.keys() - views.keys() - {*keep}):
             self._check()
-            # Another writer may have replaced the view since it was read.
-            present = next(iter(catalog.entries(schema, [table])), None)
-            if present is not None and self._is_own(present.properties):
-                catalog.drop(present.name)
+            drop_own(catalog, EntryName(schema, table), lambda view: self._is_own(view.properties))
         return foreign
 
     def _remove(self, catalog: CatalogClient, schema: str) -> None:
@@ -341,14 +340,14 @@ def _delta_schema(folder: str, version: int) -> str:
 
 def _notices(foreign: Iterable[str], ambiguous: Mapping[EntryName, str]) -> list[Notice]:
     notices = []
-    if names := ", ".join(foreign):
+    if names := listed(foreign):
         notices.append(
             Notice(
                 f"the catalog has other schemas or views under names of cuts: {names}",
                 "rename or drop them, or give the tables other schemas (catalog.schema)",
             )
         )
-    if names := ", ".join(f"{name} ({tables})" for name, tables in sorted(ambiguous.items())):
+    if names := listed(f"{name} ({tables})" for name, tables in sorted(ambiguous.items())):
         notices.append(
             Notice(f"several tables would have one view of a cut: {names}", "set catalog.names")
         )

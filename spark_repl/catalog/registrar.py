@@ -163,7 +163,8 @@ class Registrar:
     def _show(self, number: int, notices: Sequence[Notice]) -> None:
         """Show a task's notices in place of its earlier ones."""
         for place in range(max(self._notices[number], len(notices))):
-            self._note(f"catalog {number} {place}", dict(enumerate(notices)).get(place))
+            notice = notices[place] if place < len(notices) else None
+            self._note(f"catalog {number} {place}", notice)
         self._notices[number] = len(notices)
         for notice in notices:
             logger.warning("%s; %s", notice.what, notice.hint)

@@ -12,6 +12,7 @@ from ..errors import Stopped
 from ..observe.reports.applier_status import Notice
 from .entry import CatalogEntry, EntryName, EntryOwner
 from .reconcile import Difference, reconcile
+from .session_catalog import drop_own
 
 if TYPE_CHECKING:
     from ..control.table.cut import Cut, TableVersion
@@ -164,10 +165,7 @@ def apply_difference(
         catalog.replace(entry)
     for name in difference.drop:
         check()
-        # Another writer may have replaced the entry since it was read.
-        present = _entries(catalog, [name]).get(name)
-        if present is not None and present.has_owner(owner):
-            catalog.drop(name)
+        drop_own(catalog, name, lambda entry: entry.has_owner(owner))
     if not difference.is_empty:
         logger.info(
             "the catalog: %d tables registered, %d moved, %d dropped",
@@ -180,7 +178,7 @@ def _notices(foreign: Collection[EntryName], ambiguous: Mapping[EntryName, str])
     if foreign:
         notices.append(
             Notice(
-                f"the catalog has other tables under these names: {_listed(map(str, foreign))}",
+                f"the catalog has other tables under these names: {listed(map(str, foreign))}",
                 "rename or drop them, or give the replicated tables other names (catalog.schema,"
                 " catalog.table, catalog.names)",
             )
@@ -189,14 +187,15 @@ def _notices(foreign: Collection[EntryName], ambiguous: Mapping[EntryName, str])
         shared = (f"{name} ({tables})" for name, tables in sorted(ambiguous.items()))
         notices.append(
             Notice(
-                f"several tables would have one name in the catalog: {_listed(shared)}",
+                f"several tables would have one name in the catalog: {listed(shared)}",
                 "give them other names: catalog.names",
             )
         )
     return notices
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are, for a notice."""
     names = list(names)
     more = len(names) - _LISTED_MAX
     return ", ".join(names[:_LISTED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -8,7 +8,7 @@ table's log, and can't mark an entry: Delta's properties are the table's, not th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -69,6 +69,16 @@ class CatalogClient(Protocol):
     def drop(self, name: EntryName) -> None:
         """Drop an entry if it exists. The table's files stay."""
         ...
+
+
+def drop_own(
+    catalog: CatalogClient, name: EntryName, is_own: Callable[[CatalogEntry], bool]
+) -> None:
+    """Drop an entry if it is still there and ours: another writer may have replaced it since it was
+    read. Raise CatalogError."""
+    entries = catalog.entries(name.schema, [name.table])
+    if any(entry.name == name and is_own(entry) for entry in entries):
+        catalog.drop(name)
 
 
 class SessionCatalog:

@@ -132,22 +132,26 @@ def is_local(value: str) -> bool:
         return False
 
 
-def tables(value: Any) -> str | None:
-    wanted = 'must be a list of "db.table"'
+def _list(value: Any, wanted: str, is_right: Callable[[Any], bool]) -> str | None:
+    """Return what is wrong with a list: that it is none, or its first wrong entry; else None."""
     if not isinstance(value, list | tuple):
         return f"{wanted}, not {value!r}"
-    wrong = [
-        entry for entry in value if not isinstance(entry, str) or not all(entry.partition("."))
-    ]
+    wrong = [entry for entry in value if not is_right(entry)]
     return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
+
+
+def tables(value: Any) -> str | None:
+    return _list(
+        value, 'must be a list of "db.table"',
+        lambda entry: isinstance(entry, str) and all(entry.partition(".")),
+    )  # fmt: skip
 
 
 def databases(value: Any) -> str | None:
-    wanted = "must be a list of databases' names"
-    if not isinstance(value, list | tuple):
-        return f"{wanted}, not {value!r}"
-    wrong = [entry for entry in value if not isinstance(entry, str) or not entry]
-    return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
+    return _list(
+        value, "must be a list of databases' names",
+        lambda entry: isinstance(entry, str) and bool(entry),
+    )  # fmt: skip
 
 
 def rewrites(value: Any) -> str | None:
@@ -182,14 +186,11 @@ def metastore(value: Any) -> str | None:
 
 
 def entry_names(value: Any) -> str | None:
-    wanted = 'must be a list of "db.table->schema.table"'
-    if not isinstance(value, list | tuple):
-        return f"{wanted}, not {value!r}"
-    for entry in value:
-        table, _, name = (str(entry) if isinstance(entry, str) else "").partition("->")
-        if not all(table.strip().partition(".")) or not _ENTRY.fullmatch(name.strip()):
-            return f"{wanted}, but holds {entry!r}"
-    return None
+    def is_entry(entry: Any) -> bool:
+        table, _, name = (entry if isinstance(entry, str) else "").partition("->")
+        return all(table.strip().partition(".")) and bool(_ENTRY.fullmatch(name.strip()))
+
+    return _list(value, 'must be a list of "db.table->schema.table"', is_entry)
 
 
 def partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
@@ -241,10 +242,7 @@ def policies(value: Any) -> str | None:
     if isinstance(value, str):
         return None if value in POLICIES else f"must be one of {named}, not {value!r}"
     wanted = f'must be a policy, or a list of "db.table: policy", with one of {named}'
-    if not isinstance(value, list | tuple):
-        return f"{wanted}, not {value!r}"
-    wrong = [entry for entry in value if policed(entry) is None]
-    return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
+    return _list(value, wanted, lambda entry: policed(entry) is not None)
 
 
 ANY = text(r".*", "a string")

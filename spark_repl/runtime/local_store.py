@@ -60,14 +60,10 @@ class LocalStore:
         on a mount that repeats requests, the inode shows whether this call created the link."""
         with _beside(path, content) as written:
             try:
-                os.link(written, path)
+                give_free_name(written, path)
             except FileExistsError:
                 if not os.path.samefile(written, path):
                     raise
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                _rename_if_absent(written, path)
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag]:
         content = self.read(path)
@@ -122,6 +118,18 @@ class LocalStore:
 
     def remove_folder(self, folder: str) -> None:
         shutil.rmtree(folder)
+
+
+def give_free_name(source: str, path: str) -> None:
+    """Give a file the name ``path``, beside its own if the disk has hard links, else instead of it.
+    Raise FileExistsError if the name exists, and OSError (ENOTSUP) if the disk can't do it without
+    replacing another file."""
+    try:
+        os.link(source, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename_if_absent(source, path)
 
 
 def _rename_if_absent(source: str, path: str) -> None:

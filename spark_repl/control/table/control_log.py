@@ -27,8 +27,7 @@ import pyarrow.parquet as pq
 
 from ...delta.log import checkpoint_writer
 from ...delta.log.add_actions import AddActions, files_of
-from ...delta.log.commit_file import Operation, check_own, complete, publish
-from ...delta.log.log_replay import commit_path
+from ...delta.log.commit_file import Operation, complete, is_in_log, publish
 from ...delta.log.log_state import LogSegment, LogState
 from ...delta.log.table_protocol import declaring, features_of
 from ...delta.store import storage
@@ -166,10 +165,9 @@ class ControlLog:
         """Return whether the log still has this version's commit. If a clean-up has removed it, a
         commit after it is not part of the table. Raise OSError, and on a disk TargetError if
         another writer has overwritten it."""
-        own_id = self.state.txn_id
-        if own_id is not None and not is_remote(self.folder):  # a check by name costs less there
-            return check_own(self.folder, self.version, own_id)
-        return storage.is_file(commit_path(self.folder, self.version))
+        # On a store a look by name costs less than reading the beginning.
+        own_id = None if is_remote(self.folder) else self.state.txn_id
+        return is_in_log(self.folder, self.version, own_id)
 
     def write_checkpoint(self) -> None:
         """Write the checkpoint of this version. Raise OSError and TargetError."""

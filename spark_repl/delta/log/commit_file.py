@@ -16,7 +16,7 @@ from typing import Any
 
 from ... import __version__
 from ...errors import ConcurrentChangeError, TargetError, reset_table
-from ..store.storage import put_if_absent, read_range
+from ..store.storage import is_file, put_if_absent, read_range
 from .log_replay import commit_path, read_commit
 from .log_state import ENGINE_NAME, ROW_TRACKING, LogState
 from .table_protocol import features_of
@@ -108,6 +108,14 @@ def check_own(folder: str, version: int, own_id: str) -> bool:
             hint="copy the table again: spark-repl snapshot --config F --table NAME",
         )
     return True
+
+
+def is_in_log(folder: str, version: int, own_id: str | None) -> bool:
+    """Return whether the log has a version's commit. ``own_id``: its ``txnId`` if it is ours and is
+    to be checked. Raise as ``check_own``."""
+    if own_id:
+        return check_own(folder, version, own_id)
+    return is_file(commit_path(folder, version))
 
 
 def txn_id(actions: Sequence[Action]) -> str | None:

@@ -23,7 +23,7 @@ from ...runtime.wall_clock import running_s
 from ..store.storage import is_file, make_folder
 from . import log_state, version_checksum
 from .add_actions import AddActions, live_files
-from .commit_file import Operation, check_own, complete, publish, txn_id
+from .commit_file import Operation, complete, is_in_log, publish, txn_id
 from .log_replay import commit_path, read_commit
 from .log_state import LiveTotals, LogState
 from .schema_change import with_column_ids
@@ -81,13 +81,9 @@ class TableLog:
         newest commit, and leave its checkpoint. Raise OSError, and TargetError if the snapshot's
         commit was overwritten.
         """
-        folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
+        folder, version = snapshot.folder, snapshot.version
         self._looked_s[folder] = running_s()
-        if own_id:
-            exists = check_own(folder, version, own_id)
-        else:
-            exists = is_file(commit_path(folder, version))
-        if exists:
+        if is_in_log(folder, version, snapshot.state.txn_id):
             return not is_file(commit_path(folder, version + 1))
         return log_state.newest_version(folder) == version
 

@@ -3,9 +3,9 @@
 Invariant: a file is removed only after what remains without it is durable, and while this process
 owns the target. The ownership is checked immediately before each removal, since the process may
 have slept since it chose the file. On an object store one check covers a request for up to a
-thousand objects. A sleep between that check and the system call cannot be
-excluded. So a removed file has a name that no successor uses again. Names in Delta's log have to be
-used again: such a file is renamed aside, and linked back if a successor has written it.
+thousand objects. A sleep between that check and the system call cannot be excluded. So a removed
+file has a name that no successor uses again. Names in Delta's log have to be used again: such a
+file is renamed aside, and linked back if a successor has written it.
 
 Exempt are a process's own new files (``discard``), the working state, and the relay log.
 """
@@ -20,6 +20,7 @@ from contextlib import suppress
 from itertools import groupby
 
 from ...crash_points import reach
+from ...runtime.local_store import give_free_name
 from ...runtime.target_uri import is_remote
 from .storage import names, remove_folder, remove_if_there, remove_objects
 
@@ -141,15 +142,9 @@ def _decide(moved: str, path: str, is_useless: IsUseless) -> None:
 def _is_linked(moved: str, path: str) -> bool:
     """Give a file its name back. Return False if another file has that name by now."""
     try:
-        os.link(moved, path)
+        give_free_name(moved, path)
     except FileExistsError:
         return os.path.samefile(moved, path)
-    except FileNotFoundError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.exists(path):
-            return False
-        os.rename(moved, path)
     logger.warning("%s was written meanwhile, and is put back", path)
     return True
 
