@@ -47,6 +47,8 @@ _ID = "sparkreplput"
 """name of an object's attribute by which its writer is recognised; Azure takes letters only"""
 _AHEAD_BYTES = 1 << 20
 """read in one request where less was asked for"""
+_FIRST_BYTES = 128 << 10
+"""read when a Parquet file is opened: all of most files of small groups, and of most checkpoints"""
 _PART_BYTES, _PUT_PART_BYTES = 10 << 20, 5 << 20
 """of a stream of unknown length; of a content that is put as a whole (obstore's own)"""
 _UPLOAD_BYTES = 1 << 20
@@ -97,11 +99,19 @@ class ObjectStore:
         )
 
     def open_input(self, path: str) -> BinaryIO:
-        return cast(BinaryIO, io.BufferedReader(self.open_parquet(path), _AHEAD_BYTES))
+        source = ObjectInput(path, self.stat(path).size)
+        return cast(BinaryIO, io.BufferedReader(source, _AHEAD_BYTES))
 
     def open_parquet(self, path: str) -> ObjectInput:
-        """Open an object whose ranges are read when they are requested, without reading ahead."""
-        return ObjectInput(path, self.stat(path).size)
+        """Open an object whose ranges are read when they are requested. The request for its size
+        returns its first bytes too, so a small object takes one request in all."""
+        client, key = client_of(path)
+
+        def request() -> ObjectInput:
+            result = obstore.get(client, key, options={"range": (0, _FIRST_BYTES)})
+            return ObjectInput(path, result.meta["size"], result.bytes().to_bytes())
+
+        return _send("get", path, request)
 
     def open_output(self, path: str) -> BinaryIO:
         return cast(BinaryIO, ObjectOutput(path))
@@ -193,10 +203,11 @@ class ObjectStore:
 
 
 class ObjectInput(io.RawIOBase):
-    """An object that can be read at any offset, with one request for each read."""
+    """An object that can be read at any offset, with one request for each read outside its first
+    bytes, which are ``first``."""
 
-    def __init__(self, path: str, size: int) -> None:
-        self._path, self._size, self._at = path, size, 0
+    def __init__(self, path: str, size: int, first: bytes = b"") -> None:
+        self._path, self._size, self._first, self._at = path, size, first, 0
 
     def readable(self) -> bool:
         return True
@@ -219,7 +230,11 @@ class ObjectInput(io.RawIOBase):
         length = rest if size is None or size < 0 else min(size, rest)
         if not length:
             return b""
-        content = _STORE.read_range(self._path, self._at, length)
+        end = self._at + length
+        if end <= len(self._first):
+            content = self._first[self._at : end]
+        else:
+            content = _STORE.read_range(self._path, self._at, length)
         self._at += len(content)
         return content
 

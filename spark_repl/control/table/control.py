@@ -108,7 +108,8 @@ class Control(ControlRows):
         another host may run until ``owner_lease.wait_until_unclaimed`` has seen its lease expire.
         Raise TargetError if the target belongs to another channel.
         """
-        storage.check_bucket(self.path)
+        if self._read.version < 0:  # else the bucket has been read
+            storage.check_bucket(self.path)
         for tries in reversed(range(_BESIDE_MOST)):
             owner = self._newest_owner()
             if not take_over:

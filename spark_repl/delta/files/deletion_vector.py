@@ -3,19 +3,25 @@
 Protocol: section "Deletion Vectors". A file contains a version byte and then, for each vector, its
 length (big-endian), the bytes (magic 1681511377 and a portable 64-bit roaring bitmap,
 little-endian) and their CRC-32 (big-endian). ``joined`` adds rows to those already deleted.
+
+A vector never changes. Each process keeps the last ones of object stores in memory, because the
+next change of a file's rows needs its vector again, and a request takes some 20 ms.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+import threading
 import uuid
 import zlib
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap, BitMap64
 
 from ...errors import TargetError
+from ...runtime.target_uri import is_remote
 from ..store.storage import data_file, inner_path, read_range
 from .new_file import new_file
 
@@ -27,6 +33,34 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 
 Descriptor = dict[str, Any]
 
+_KEPT_BYTES = 16 << 20
+
+
+class _Kept:
+    """The last vectors that were read from object stores or written there, by file and offset."""
+
+    def __init__(self) -> None:
+        self._vectors: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._size, self._lock = 0, threading.Lock()
+
+    def get(self, path: str, offset: int) -> bytes | None:
+        with self._lock:
+            if (data := self._vectors.get((path, offset))) is not None:
+                self._vectors.move_to_end((path, offset))
+            return data
+
+    def put(self, path: str, offset: int, data: bytes) -> None:
+        if not is_remote(path):
+            return
+        with self._lock:
+            self._size += len(data) - len(self._vectors.pop((path, offset), b""))
+            self._vectors[path, offset] = data
+            while self._size > _KEPT_BYTES:
+                self._size -= len(self._vectors.popitem(last=False)[1])
+
+
+_kept = _Kept()
+
 
 def read(folder: str, descriptor: Descriptor) -> BitMap:
     """Return the rows that a descriptor of a file in the table at ``folder`` marks. Raise
@@ -35,11 +69,14 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
     if path is None:
         where = descriptor["pathOrInlineDv"]
         return _bitmap(_from_z85(where)[: descriptor["sizeInBytes"]], "inline")
-    size = descriptor["sizeInBytes"]
-    stored = read_range(path, descriptor.get("offset") or 0, size + 8)
+    size, offset = descriptor["sizeInBytes"], descriptor.get("offset") or 0
+    if (kept := _kept.get(path, offset)) is not None:
+        return _bitmap(kept, path)
+    stored = read_range(path, offset, size + 8)
     data = stored[4:-4]
     if stored != struct.pack(">I", size) + data + struct.pack(">I", zlib.crc32(data)):
         raise TargetError("deletion vector is damaged", file=path, hint="restore the table")
+    _kept.put(path, offset, data)
     return _bitmap(data, path)
 
 
@@ -75,9 +112,11 @@ def inner_path_of(folder: str, descriptor: Descriptor) -> str | None:
 def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
     """Write the vectors into one file, fsynced; return a descriptor for each."""
     name = uuid.uuid4()
-    out, descriptors = bytearray(b"\x01"), []
+    path = os.path.join(folder, f"deletion_vector_{name}.bin")
+    out, descriptors, vectors = bytearray(b"\x01"), [], []
     for rows in marked:
         data = struct.pack("<IQI", MAGIC, 1, 0) + rows.serialize()
+        vectors.append(data)
         descriptors.append(
             {
                 "storageType": "u",
@@ -88,8 +127,10 @@ def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
             }
         )
         out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
-    with new_file(os.path.join(folder, f"deletion_vector_{name}.bin")) as file:
+    with new_file(path) as file:
         file.write(out)
+    for descriptor, data in zip(descriptors, vectors, strict=True):
+        _kept.put(path, descriptor["offset"], data)
     return descriptors
 
 

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -479,3 +480,22 @@ def test_requests_are_counted_by_kind_as_the_server_counts_them(server, place):
         storage.remove_folder(place)
     counted = Counter(request_counts()) - before
     assert counted == Counter(map(kind_of, asked))
+
+
+@pytest.mark.parametrize(("rows", "requests"), [(100, 1), (300_000, 3)])
+def test_a_parquet_file_takes_few_requests(place, rows, requests):
+    """A small one takes one. A large one takes one for its size and first bytes, one for its footer
+    and one for its rows."""
+    table = pa.table({"id": pa.array(np.random.default_rng(1).integers(0, 1 << 60, rows))})
+    with storage.open_output(f"{place}/rows.parquet") as out:
+        pq.write_table(table, out)
+    before = Counter(request_counts())
+    assert pq.ParquetFile(storage.parquet_source(f"{place}/rows.parquet")).read() == table
+    if is_remote(place):
+        assert Counter(request_counts()) - before == {"get": requests}
+
+
+def test_an_empty_object_is_no_parquet_file(place):
+    storage.put(f"{place}/empty", b"")
+    with pytest.raises((OSError, pa.ArrowInvalid)):
+        pq.ParquetFile(storage.parquet_source(f"{place}/empty"))

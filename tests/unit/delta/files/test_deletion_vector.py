@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+import uuid
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from pyroaring import BitMap
 from spark_repl.delta.files import deletion_vector
 from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
 from spark_repl.errors import TargetError
+from spark_repl.runtime.store_requests import request_counts
 from spark_repl.runtime.wall_clock import SteadyTime
 from spark_repl.write.files.commit import row_actions
 from spark_repl.write.files.write_task import Written
@@ -39,6 +41,33 @@ def test_every_flipped_bit_is_found(tmp_path):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises(TargetError, match="deletion vector"):
             deletion_vector.read(str(tmp_path), descriptor)
+
+
+def test_a_vector_of_an_object_store_is_requested_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after this process wrote it, and once after another one did. Only the last ones of so
+    many bytes are kept; the others are requested again."""
+    folder, marked = f"memory://lake/{uuid.uuid4()}", [BitMap([1, 5, 70_000]), BitMap([2])]
+    monkeypatch.setattr(deletion_vector, "_kept", deletion_vector._Kept())
+    written = deletion_vector.write(folder, marked)
+
+    def requests_of_reading() -> int:
+        before = request_counts().get("get", 0)
+        assert [deletion_vector.read(folder, one) for one in written] == marked
+        return request_counts().get("get", 0) - before
+
+    assert requests_of_reading() == 0
+    monkeypatch.setattr(deletion_vector, "_kept", deletion_vector._Kept())
+    assert [requests_of_reading(), requests_of_reading()] == [2, 0]
+    monkeypatch.setattr(deletion_vector, "_KEPT_BYTES", max(v["sizeInBytes"] for v in written))
+    monkeypatch.setattr(deletion_vector, "_kept", deletion_vector._Kept())
+    assert [requests_of_reading(), requests_of_reading()] == [2, 2]
+    assert len(deletion_vector._kept._vectors) == 1
+
+
+def test_vectors_on_a_disk_are_not_kept_in_memory(tmp_path: Path) -> None:
+    (vector,) = deletion_vector.write(str(tmp_path), [BitMap([1])])
+    path = deletion_vector.path_of(str(tmp_path), vector)
+    assert path is not None and deletion_vector._kept.get(path, vector["offset"]) is None
 
 
 def test_every_kind_of_descriptor_is_read(tmp_path):
