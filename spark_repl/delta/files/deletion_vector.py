@@ -33,15 +33,13 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 
 Descriptor = dict[str, Any]
 
-_KEPT_BYTES = 16 << 20
 
-
-class _Kept:
+class KeptVectors:
     """The last vectors that were read from object stores or written there, by file and offset."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int) -> None:
         self._vectors: OrderedDict[tuple[str, int], bytes] = OrderedDict()
-        self._size, self._lock = 0, threading.Lock()
+        self._bytes_max, self._size, self._lock = bytes_max, 0, threading.Lock()
 
     def get(self, path: str, offset: int) -> bytes | None:
         with self._lock:
@@ -55,11 +53,11 @@ class _Kept:
         with self._lock:
             self._size += len(data) - len(self._vectors.pop((path, offset), b""))
             self._vectors[path, offset] = data
-            while self._size > _KEPT_BYTES:
+            while self._size > self._bytes_max:
                 self._size -= len(self._vectors.popitem(last=False)[1])
 
 
-_kept = _Kept()
+_kept = KeptVectors(16 << 20)
 
 
 def read(folder: str, descriptor: Descriptor) -> BitMap:
@@ -113,7 +111,7 @@ def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
     """Write the vectors into one file, fsynced; return a descriptor for each."""
     name = uuid.uuid4()
     path = os.path.join(folder, f"deletion_vector_{name}.bin")
-    out, descriptors, vectors = bytearray(b"\x01"), [], []
+    out, descriptors, vectors = bytearray(b"\x01"), list[Descriptor](), list[bytes]()
     for rows in marked:
         data = struct.pack("<IQI", MAGIC, 1, 0) + rows.serialize()
         vectors.append(data)

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.files.deletion_vector import KeptVectors
 from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
+from spark_repl.delta.store import storage
 from spark_repl.errors import TargetError
 from spark_repl.runtime.store_requests import request_counts
 from spark_repl.runtime.wall_clock import SteadyTime
@@ -43,31 +45,34 @@ def test_every_flipped_bit_is_found(tmp_path):
             deletion_vector.read(str(tmp_path), descriptor)
 
 
-def test_a_vector_of_an_object_store_is_requested_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not after this process wrote it, and once after another one did. Only the last ones of so
-    many bytes are kept; the others are requested again."""
-    folder, marked = f"memory://lake/{uuid.uuid4()}", [BitMap([1, 5, 70_000]), BitMap([2])]
-    monkeypatch.setattr(deletion_vector, "_kept", deletion_vector._Kept())
+def test_a_vector_of_an_object_store_is_requested_once() -> None:
+    """Not after this process wrote it, and once after another one did."""
+    folder, other = (f"memory://lake/{uuid.uuid4()}" for _ in range(2))
+    marked = [BitMap([1, 5, 70_000]), BitMap([2])]
     written = deletion_vector.write(folder, marked)
+    (name,) = storage.names(folder)
+    storage.put(f"{other}/{name}", storage.read(f"{folder}/{name}"))
 
-    def requests_of_reading() -> int:
+    def requests_of_reading(folder: str) -> int:
         before = request_counts().get("get", 0)
         assert [deletion_vector.read(folder, one) for one in written] == marked
         return request_counts().get("get", 0) - before
 
-    assert requests_of_reading() == 0
-    monkeypatch.setattr(deletion_vector, "_kept", deletion_vector._Kept())
-    assert [requests_of_reading(), requests_of_reading()] == [2, 0]
-    monkeypatch.setattr(deletion_vector, "_KEPT_BYTES", max(v["sizeInBytes"] for v in written))
-    monkeypatch.setattr(deletion_vector, "_kept", deletion_vector._Kept())
-    assert [requests_of_reading(), requests_of_reading()] == [2, 2]
-    assert len(deletion_vector._kept._vectors) == 1
+    assert requests_of_reading(folder) == 0
+    assert [requests_of_reading(other), requests_of_reading(other)] == [2, 0]
 
 
-def test_vectors_on_a_disk_are_not_kept_in_memory(tmp_path: Path) -> None:
-    (vector,) = deletion_vector.write(str(tmp_path), [BitMap([1])])
-    path = deletion_vector.path_of(str(tmp_path), vector)
-    assert path is not None and deletion_vector._kept.get(path, vector["offset"]) is None
+def test_the_last_vectors_of_so_many_bytes_are_kept() -> None:
+    kept = KeptVectors(10)
+    for offset, size in ((0, 4), (1, 4), (0, 5), (2, 5)):
+        kept.put("memory://a", offset, bytes(size))
+    assert [kept.get("memory://a", offset) for offset in range(3)] == [bytes(5), None, bytes(5)]
+    kept.put("memory://a", 3, bytes(5))  # 0 was asked for before 2
+    assert [kept.get("memory://a", offset) for offset in (0, 2, 3)] == [None, bytes(5), bytes(5)]
+    kept.put("memory://a", 4, bytes(11))
+    assert [kept.get("memory://a", offset) for offset in range(5)] == [None] * 5
+    kept.put("/a/file", 0, b"1")  # a disk's own cache has it
+    assert kept.get("/a/file", 0) is None
 
 
 def test_every_kind_of_descriptor_is_read(tmp_path):
