@@ -100,10 +100,10 @@ def _alter(
         partitioning=parted.partitioning,
         rowless=alteration.engine in ROWLESS if alteration.engine else definition.rowless,
         engine=other_engine(alteration.engine) if alteration.engine else definition.engine,
+        comment=definition.comment if alteration.comment is None else alteration.comment,
     )
     gone = [action for action in alteration.actions if isinstance(action, UnloggedRows)]
     reasons, come = [action.reason for action in gone], any(action.come for action in gone)
-    reasons += [parted.reason] if parted.reason else []
     numbered = tuple(
         column.name
         for entry, column in zip(entries, keyed.columns, strict=True)
@@ -118,7 +118,8 @@ def _alter(
         raise StatementError("the statement is not text in its client's character set")
     copies = copies_rows(alteration, entries, keyed.columns, session)
     origin = column_sources(entries, keyed.columns, session, converts=converts, copies=copies)
-    return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
+    reason = "; ".join(filter(None, (*reasons, parted.reason)))
+    return Altered(after, origin, reason, come, numbered, converts, parted.gone)
 
 
 def _charset(alteration: Alteration, definition: SourceTable, session: Session) -> tuple[str, bool]:
@@ -129,8 +130,7 @@ def _charset(alteration: Alteration, definition: SourceTable, session: Session) 
     if not settings:
         return definition.charset, False
     charset = next((a.charset for a in settings if a.convert), settings[-1].charset)
-    if not charset:
-        charset = session.charset_of(database_of(definition.name_on_source))
+    charset = charset or session.charset_of(database_of(definition.name_on_source))
     if not charset:
         raise StatementError("the database's default character set is not known")
     return charset, converts

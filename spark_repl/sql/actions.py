@@ -157,6 +157,7 @@ class Alteration:
     """The actions of an ALTER TABLE. ``table``: the altered table, db.table. ``actions``: in the
     order of the text, without actions that do not change a recorded definition. ``exchanged``: the
     other table of EXCHANGE PARTITION. ``engine``: in upper case, '' if it does not change.
+    ``comment``: the table's new one; None if it does not change.
     ``copies``: whether its clauses make the server rewrite all rows (ALGORITHM=COPY, ORDER BY, an
     engine other than InnoDB)."""
 
@@ -165,6 +166,7 @@ class Alteration:
     exchanged: str = ""
     engine: str = ""
     copies: bool = False
+    comment: str | None = None
 
     @property
     def renamed(self) -> str:

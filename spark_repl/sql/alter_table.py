@@ -60,24 +60,24 @@ def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
     database = session.database
     actions: list[Action] = []
     exchanged, engine, copies = "", "", False
+    comment: str | None = None
     while not (cursor.at_end() or cursor.at_symbol(";")):
         if cursor.phrase("EXCHANGE PARTITION"):
             partition, exchanged = _exchange(cursor, database)
             actions.append(ChangePartitions("EXCHANGE", (partition,)))
         else:
-            engine = _value(cursor, "ENGINE", "TYPE") or engine
-            copies |= cursor.at_phrase("ORDER BY") or _value(cursor, "ALGORITHM") == "COPY"
+            engine = _value(cursor, "ENGINE", "TYPE").upper() or engine
+            copies |= cursor.at_phrase("ORDER BY") or _value(cursor, "ALGORITHM").upper() == "COPY"
+            comment = _value(cursor, "COMMENT") if cursor.at("COMMENT") else comment
             actions.extend(_actions(cursor, table, session))
         cursor.symbol(",")
     copies |= engine not in ("", "INNODB", *WITHOUT_ROWS)
-    return Alteration(table, tuple(actions), exchanged, engine, copies)
+    return Alteration(table, tuple(actions), exchanged, engine, copies, comment)
 
 
 def _value(cursor: Cursor, *names: str) -> str:
-    """Return the value of the next option, in upper case; '' for any other option, or if none comes
-    next."""
-    _, value = option(cursor.again()) or ("", "") if cursor.at(*names) else ("", "")
-    return value.upper()
+    """Return the value of the next option; '' for any other option, or if none comes next."""
+    return (option(cursor.again()) or ("", ""))[1] if cursor.at(*names) else ""
 
 
 def _exchange(cursor: Cursor, database: str) -> tuple[str, str]:

@@ -233,11 +233,13 @@ def _altering(verb: str, alteration: Alteration) -> Statement:
         tables, renames = (table, alteration.renamed), ((table, alteration.renamed),)
     if alteration.exchanged:
         tables = (*tables, alteration.exchanged)
-    if all(isinstance(action, RenameTable) for action in actions) and renames:
+    only_renames = all(isinstance(action, RenameTable) for action in actions)
+    if renames and only_renames and alteration.comment is None:
         reason = f"{verb} renames a table"
         return Statement(verb, Effect.RENAME_TABLE, tables, renames=renames, reason=reason)
     if alteration.is_plain:
-        remaining = alteration if actions or alteration.copies else None
+        has_work = actions or alteration.copies or alteration.comment is not None
+        remaining = alteration if has_work else None
         engine = alteration.engine
         return Statement(verb, Effect.NO_EFFECT, tables, alteration=remaining, engine=engine)
     gone = [a.reason for a in actions if isinstance(a, UnloggedRows | ChangePartitions)]

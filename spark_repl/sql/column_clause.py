@@ -10,7 +10,7 @@ from ..errors import StatementError
 from . import column_type, foreign_keys
 from .default_clause import Default, read_default, words
 from .partition_clause import at_partitioning
-from .table_options import SETS, merged
+from .table_options import SETS, comment_of, merged
 
 if TYPE_CHECKING:
     from ..tables.table_keys import ForeignKey
@@ -39,6 +39,7 @@ class ColumnClause:
     primary: bool = False
     unique: bool = False
     references: tuple[ForeignKey, ...] = ()
+    comment: str = ""
 
 
 def read_column(cursor: Cursor, table: str, name: str = "") -> ColumnClause:
@@ -81,6 +82,9 @@ def _attribute(cursor: Cursor, column: ColumnClause, table: str) -> ColumnClause
     if cursor.at("REFERENCES"):
         key = foreign_keys.inline(foreign_keys.references(cursor, table), column.name)
         return replace(column, references=(*column.references, key))
+    if cursor.word("COMMENT"):
+        cursor.symbol("=")
+        return replace(column, comment=comment_of(cursor.string()))
     if cursor.word("UNIQUE"):
         cursor.word("KEY")
         return replace(column, unique=True)
@@ -122,7 +126,7 @@ def _other(cursor: Cursor) -> bool:
     """Consume the next attribute if it has no meaning for the target."""
     if cursor.phrase("NOT SECONDARY") or cursor.phrase("GENERATED ALWAYS"):
         return True
-    if cursor.word("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+    if cursor.word("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
         cursor.symbol("=")
         cursor.string()
     elif cursor.word("COLUMN_FORMAT", "STORAGE", "SRID"):

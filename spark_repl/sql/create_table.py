@@ -56,6 +56,7 @@ class _Table:
     keys: list[KeyClause] = field(default_factory=list)
     charset: str = ""
     engine: str = "DEFAULT"
+    comment: str = ""
     rows_follow: bool = False
     partitioning: Partitioning | None = None
 
@@ -127,6 +128,8 @@ def _options(cursor: Cursor, table: _Table, session: Session) -> str:
                 table.charset = merged(table.charset, setting)
             elif setting[0] in ("ENGINE", "TYPE"):
                 table.engine = setting[1]
+            elif setting[0] == "COMMENT":
+                table.comment = setting[1]
         else:
             start = cursor.rest()
             return SELECT if _rest_has_query(cursor) else f"option {start} is not understood"
@@ -189,4 +192,5 @@ def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...])
         partitioning=table.partitioning,
         rowless=table.engine.upper() in ROWLESS,
         engine=other_engine(table.engine),
+        comment=table.comment,
     )

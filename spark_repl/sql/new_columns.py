@@ -120,6 +120,7 @@ def new_column(clause: ColumnClause, charset: str, session: Session, *, nullable
         detail=kind.detail or _wide_set(clause, charset),
         compares=compares,
         assumed=assumed,
+        comment=clause.comment,
     )
     if clause.default is None:
         return replace(column, default=implicit_default(column))

@@ -55,7 +55,13 @@ def option(cursor: Cursor) -> tuple[str, str] | None:
         return None
     cursor.symbol("=")
     cursor.symbol("-")
-    return name, cursor.next().text
+    text = cursor.next().text
+    return name, comment_of(text) if name == "COMMENT" else text
+
+
+def comment_of(text: str) -> str:
+    """Return a comment as text. Bytes that are no characters become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def name_of_set(cursor: Cursor) -> str:

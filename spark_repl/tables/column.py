@@ -144,6 +144,8 @@ class Column:
     assumed: bool = field(default=False, compare=False)
     """whether its character set is taken for utf8mb4, as neither a statement nor a TABLE_MAP has
     said it"""
+    comment: str = field(default="", compare=False)
+    """of a statement; no TABLE_MAP says it"""
     extra: str = ""
     """what it says of a row's last change, where it is none of the source's (``extra_columns``)"""
 

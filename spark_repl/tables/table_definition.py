@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -28,11 +28,11 @@ Definition = TypeVar("Definition", bound="TableDefinition")
 _RECORDED = (
     "database", "table", "columns", "primary_key", "foreign_keys", "has_primary", "unique",
     "charset", "indexes", "dropped", "truncated", "partitioning", "source_name", "withheld",
-    "row_filter", "mode", "logged_key", "gone", "rowless", "engine",
+    "row_filter", "mode", "logged_key", "gone", "rowless", "engine", "comment",
 )  # fmt: skip
 """fields of the JSON form, in their order; a digest of the form is on disk"""
-_LATER = ("gone", "rowless", "engine")
-"""fields that are recorded only where they have a value"""
+_LATER = ("gone", "rowless", "engine", "comment")
+"""fields, also of columns, that are recorded only where they have a value"""
 _NO_PROJECTION = {"withheld": (), "row_filter": "", "mode": "", "logged_key": ()}
 """how a SourceTable is recorded"""
 
@@ -73,6 +73,7 @@ class TableDefinition:
     """whether the source's engine keeps no rows, whatever it logs of them (BLACKHOLE)"""
     engine: str = field(default="", compare=False)
     """in upper case, where a statement names another one than InnoDB"""
+    comment: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
@@ -84,8 +85,8 @@ class TableDefinition:
         return self.source_name or self.name
 
     def to_json(self) -> str:
-        fields = {**_NO_PROJECTION, **asdict(self)}
-        recorded = {name: fields[name] for name in _RECORDED if name not in _LATER or fields[name]}
+        fields = {**_NO_PROJECTION, **asdict(self, dict_factory=_with_values)}
+        recorded = {name: fields[name] for name in _RECORDED if name in fields}
         return json.dumps(recorded, ensure_ascii=False, separators=(",", ":"))
 
     def arrow_schema(self) -> pa.Schema:
@@ -107,6 +108,10 @@ class TableDefinition:
                 )
             fields.append(pa.field(column.name, arrow_type, column.nullable))
         return pa.schema(fields)
+
+
+def _with_values(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if value or name not in _LATER}
 
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "information_schema", "performance_schema"})

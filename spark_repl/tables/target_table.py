@@ -70,6 +70,7 @@ class TargetTable(TableDefinition):
             gone=tuple(recorded.get("gone", ())),
             rowless=recorded.get("rowless", False),
             engine=recorded.get("engine", ""),
+            comment=recorded.get("comment", ""),
             withheld=tuple(
                 (number, column_of(column)) for number, column in recorded.get("withheld", ())
             ),

@@ -34,6 +34,7 @@ from ...sql.policy import Policy
 from ...tables.case_folding import check_columns
 from ...write.alter.altered_rows import UNKNOWN_ROWS, without_zero_dates
 from ...write.shared.shard_tables import check_renamed_shard
+from ...write.tables.source_description import declares_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,7 +167,7 @@ class Alterations:
         if policy is Policy.STOP and not (defines and _only_defines(before, source)):
             raise refused_by_policy(logged, table.name)
         outcome = DdlOutcome.DEFINITION
-        if defines:
+        if defines and declares_alike(existing, after.definition):
             self._tracking.define(table, after.definition, cut)
         elif self._tracking.has(table, cut):
             table.define_at_place(after.definition)

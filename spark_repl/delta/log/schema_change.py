@@ -93,7 +93,8 @@ class ColumnIds:
         if not self._mapped:
             return field
         self._last += 1
-        metadata = {_ID: self._last, _PHYSICAL: f"col-{uuid.uuid4()}"}
+        own = {_ID: self._last, _PHYSICAL: f"col-{uuid.uuid4()}"}
+        metadata = {**field["metadata"], **own}
         return {**field, "type": self._inside(field["type"]), "metadata": metadata}
 
     def _inside(self, kind: Any) -> Any:

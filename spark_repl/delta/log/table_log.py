@@ -201,13 +201,14 @@ class TableLog:
 
 
 def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:
-    """Return the actions that give a table other columns or properties; its name, comment and age
-    stay. Raise TargetError for a feature that an existing table can't get here."""
+    """Return the actions that give a table other columns, properties or another comment; its name
+    and age stay. Raise TargetError for a feature that an existing table can't get here."""
     metadata = {
         **planned.state.metadata,
         "schemaString": new.schema_string,
         "partitionColumns": list(new.partition_columns),
         "configuration": new.configuration,
+        **_comment(new),
     }
     features, missing = features_of(planned.state.protocol), needed_by(metadata)
     # A table with the preview of a feature has the feature.
@@ -230,12 +231,17 @@ _FROM_CREATION = frozenset({"rowTracking", "inCommitTimestamp", "columnMapping"}
 def _metadata(new: NewTable) -> Action:
     return {
         "id": str(uuid.uuid4()),
+        **_comment(new),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": new.schema_string,
         "partitionColumns": list(new.partition_columns),
         "configuration": new.configuration,
         "createdTime": int(time.time() * 1000),
     }
+
+
+def _comment(new: NewTable) -> Action:
+    return {} if new.comment is None else {"description": new.comment or None}
 
 
 def _txn(stamp: Stamp) -> Action:

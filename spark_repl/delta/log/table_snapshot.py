@@ -46,8 +46,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table's metadata. ``partition_columns``: names as in the schema."""
+    """A table's metadata. ``partition_columns``: names as in the schema. ``comment``: None if it
+    does not change."""
 
     schema_string: str
     configuration: dict[str, str]
     partition_columns: tuple[str, ...] = ()
+    comment: str | None = None

@@ -23,6 +23,7 @@ from ..files.compaction import CompactTask
 from ..files.key_index import hashes_alike
 from ..shared.shard_tables import columns_of, stays_in_files, union_metadata
 from ..shared.shared_metadata import widen
+from ..tables.source_description import described
 from ..tables.table_metadata import columns_of_all
 from .altered_rows import AlterTask
 
@@ -127,12 +128,10 @@ def _check_renamed(table: Table, altered: Altered[TargetTable]) -> None:
 
 def own_metadata(table: Table, altered: Altered[TargetTable]) -> NewTable:
     """Return the new metadata of a table that does not share its Delta table."""
-    return altered_metadata(
-        table.snapshot,
-        altered.definition.arrow_schema(),
-        _kept_numbers(table.definition, altered),
-        _partitions(table, altered),
-    )
+    before, numbers = table.definition, _kept_numbers(table.definition, altered)
+    schema, partitions = altered.definition.arrow_schema(), _partitions(table, altered)
+    new = altered_metadata(table.snapshot, schema, numbers, partitions)
+    return described(new, altered.definition, before, numbers)
 
 
 def _kept_numbers(before: TargetTable, altered: Altered[TargetTable]) -> list[int | None]:

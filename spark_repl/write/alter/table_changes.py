@@ -28,6 +28,7 @@ from ..files.discard import discard
 from ..files.key_index import write_indexed
 from ..shared.shard_tables import refresh_columns, shards_beside, siblings_of
 from ..shared.shared_metadata import widen
+from ..tables.source_description import at_place
 from ..tables.table_commits import Outcome
 from .altered_columns import (
     add_columns_in_advance,
@@ -327,4 +328,4 @@ class StatementChange:
             actions = list(self.actions)
             if self.new is None:
                 return delta.commit(planned, actions, stamp)
-            return delta.alter(planned, self.new, actions, stamp)
+            return delta.alter(planned, at_place(self.new, stamp), actions, stamp)

@@ -41,6 +41,7 @@ from ...rules.row_filters import check_row_filter
 from ...tables.case_folding import check_columns
 from ..shared.shard_tables import check_policy, shards_beside
 from ..shared.shared_metadata import Joining, left_over, make_or_join, widen
+from .source_description import at_place
 from .table_metadata import COMPLETE, COPIED, columns_of_all, own_properties
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ class NewTables:
         else:
             with about_table(shaped.name):
                 new = self._options.new_table(shaped, own_properties(shaped, complete))
-                self._delta.create(self._layout.table(path), new, stamp)
+                self._delta.create(self._layout.table(path), at_place(new, stamp), stamp)
         if shaped.is_shard:
             self._definitions.record(path, shaped, stamp.position)
 

@@ -23,6 +23,7 @@ from ...rules.replication_filters import ReplicationFilters
 from ...rules.table_rules import TableRules
 from ...sql.policy import Policies, Policy
 from ...tables.case_folding import fold
+from .source_description import described
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -114,7 +115,7 @@ class TargetOptions:
         properties = {**self.properties(), **own}
         if by:
             properties |= partitions.PROPERTIES
-        return NewTable(schema_json(schema), properties, by)
+        return described(NewTable(schema_json(schema), properties, by), definition)
 
     def _partitions(self, name: str) -> tuple[str, ...]:
         """Return the table's columns in ``partition_by``. Its name may be written there in another
