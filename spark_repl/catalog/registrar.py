@@ -66,9 +66,11 @@ Note = Callable[[str, Notice | None], None]
 
 
 class Registrar:
-    """Carries out ``tasks``, in their order, for the newest cut. ``connect`` returns the catalog;
-    it may wait, and raises CatalogError, SparkReplError or Stopped. ``wait`` waits for seconds, or
-    until the event is set."""
+    """Carries out ``tasks``, in their order, for the newest cut. If a later task takes long, the
+    earlier ones are carried out between two of its requests. Without tasks there is no thread.
+
+    ``connect`` returns the catalog; it may wait, and raises CatalogError, SparkReplError or
+    Stopped. ``wait`` waits for seconds, or until the event is set."""
 
     def __init__(
         self,
@@ -94,9 +96,12 @@ class Registrar:
         self._idle.set()
         self._thread = thread(self._run, "catalog", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+    def start(self, cut: Cut | None = None) -> None:
+        """Start the thread. ``cut``: the newest cut, None if there is none yet."""
+        if cut is not None:
+            self.cut_published(cut)
+        if self._tasks:
+            self._thread.start()
 
     def cut_published(self, cut: Cut) -> None:
         """Hand over a published cut. Return at once; raise nothing."""
@@ -145,20 +150,36 @@ class Registrar:
     def _carry_out(self, cut: Cut) -> None:
         """Carry out the tasks whose wanted state has changed."""
         self._due_s = None
-        for number, task in enumerate(self._tasks):
-            wanted = task.wanted(cut)
-            if wanted == self._carried_out[number]:
-                continue
-            due_s = self._begun[number] + task.every_s - self._clock()
-            if due_s > 0 and not self._is_last:
-                self._due_s = min(due_s, self._due_s or math.inf)
-                continue
-            self._carried_out[number] = None
-            if self._catalog is None:
-                self._catalog = self._connect(self._stopping.is_set)
-            self._show(number, task.carry_out(self._catalog, cut, self._stopping.is_set))
-            self._carried_out[number], self._begun[number] = wanted, self._clock()
+        for number in range(len(self._tasks)):
+            self._carry_out_task(number, cut)
         self._note("catalog", None)
+
+    def _carry_out_task(self, number: int, cut: Cut) -> None:
+        task = self._tasks[number]
+        wanted = task.wanted(cut)
+        if wanted == self._carried_out[number]:
+            return
+        due_s = self._begun[number] + task.every_s - self._clock()
+        if due_s > 0 and not self._is_last:
+            self._due_s = min(due_s, self._due_s or math.inf)
+            return
+        self._carried_out[number] = None
+        if self._catalog is None:
+            self._catalog = self._connect(self._stopping.is_set)
+        seen = cut
+
+        def is_stopping() -> bool:
+            """Return whether the thread ends, after the earlier tasks have a newer cut."""
+            nonlocal seen
+            newest = self._cut
+            if newest is not None and newest is not seen and not self._stopping.is_set():
+                seen = newest
+                for earlier in range(number):
+                    self._carry_out_task(earlier, newest)
+            return self._stopping.is_set()
+
+        self._show(number, task.carry_out(self._catalog, cut, is_stopping))
+        self._carried_out[number], self._begun[number] = wanted, self._clock()
 
     def _show(self, number: int, notices: Sequence[Notice]) -> None:
         """Show a task's notices in place of its earlier ones."""
@@ -201,18 +222,17 @@ def cut_views(config: Config, at: Channel, former: Sequence[str] = ()) -> CutVie
     return CutViews(at, Naming.of(config), config.catalog.cut_view_every_s, former)
 
 
-def registrar_of(config: Config, at: Channel, spark: Session, note: Note) -> Registrar | None:
-    """Return the registrar of a channel's applier; None if the configuration names no catalog."""
-    if not config.catalog.name:
-        return None
+def registrar_of(config: Config, at: Channel, spark: Session, note: Note) -> Registrar:
+    """Return the registrar of a channel's applier. It has no task if the configuration names no
+    catalog."""
 
     def connect(is_stopping: Callable[[], bool]) -> CatalogClient:
         catalog = SessionCatalog(built(spark, is_stopping))
         note("catalog kind", None if catalog.is_shared else _IN_MEMORY)
         return catalog
 
-    tasks: list[CatalogTask] = [table_registration(config, at)]
-    if config.catalog.cut_views:
+    tasks: list[CatalogTask] = [table_registration(config, at)] if config.catalog.name else []
+    if config.catalog.name and config.catalog.cut_views:
         tasks.append(cut_views(config, at))
     return Registrar(connect, tasks, note)
 

@@ -182,10 +182,7 @@ class Replica:
         if self._endpoint is not None:
             self._endpoint.serve(endpoint_snapshots(self.config, self._relay_path, self._at))
             self.page = self._endpoint.address
-        if self._registrar is not None:
-            self._registrar.start()
-            if (cut := self.opened.pipeline.cuts.last_cut) is not None:
-                self._registrar.cut_published(cut)
+        self._registrar.start(self.opened.pipeline.cuts.last_cut)
 
     def _open(self, control: Control) -> None:
         """Find the place to resume at, and build the parts that apply from it."""
@@ -232,8 +229,7 @@ class Replica:
         self._opened = RunningApplier(
             tracking, applied, coordinator, pipeline, retries, checkpoint, status
         )
-        if self._registrar is not None:
-            pipeline.cuts.on_published = self._registrar.cut_published
+        pipeline.cuts.on_published = self._registrar.cut_published
         show_absent(point, tracking)
         show_copy(point, applied, tracking)
 
@@ -443,8 +439,7 @@ class Replica:
             if self._opened is not None:
                 self._opened.coordinator.close(error)
                 self._opened.applied.close()
-            if self._registrar is not None:
-                self._registrar.close(at_once=error is not None)
+            self._registrar.close(at_once=error is not None)
         finally:
             if self._control is not None:
                 self._control.release()

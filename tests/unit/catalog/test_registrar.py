@@ -120,7 +120,9 @@ class Seldom:
     def wanted(self, cut: Cut) -> Cut:
         return cut
 
-    def carry_out(self, catalog: object, cut: Cut, is_stopping: object = bool) -> list[Notice]:
+    def carry_out(
+        self, catalog: object, cut: Cut, is_stopping: Callable[[], bool] = bool
+    ) -> list[Notice]:
         self.cuts.append(cut)
         return []
 
@@ -149,6 +151,44 @@ def test_a_task_with_an_interval_needs_no_later_cut() -> None:
         assert registrar.wait_idle(10)
     wait_until(lambda: task.cuts == cuts)
     registrar.close(at_once=True)
+
+
+class Interrupted(Seldom):
+    """A task that takes until the catalog has the table of a newer cut."""
+
+    def __init__(self, catalog: MemoryCatalog, registrar: list[Registrar]) -> None:
+        super().__init__()
+        self._catalog, self._registrar = catalog, registrar
+
+    def carry_out(
+        self, catalog: object, cut: Cut, is_stopping: Callable[[], bool] = bool
+    ) -> list[Notice]:
+        self._registrar[0].cut_published(cut_of({**BEFORE, "shop.newer": "shop/newer"}))
+        assert not is_stopping()
+        assert "shop.newer" in self._catalog.locations
+        return super().carry_out(catalog, cut)
+
+
+def test_a_new_table_does_not_wait_for_a_long_task() -> None:
+    catalog, notes, registrars = MemoryCatalog(), Notes(), list[Registrar]()
+    task = Interrupted(catalog, registrars)
+    tasks = [registration(), task]
+    registrars.append(Registrar(lambda is_stopping: catalog, tasks, notes.note))
+    registrars[0].start(cut_of(BEFORE))
+    try:
+        assert registrars[0].wait_idle(10)
+        assert notes == {}
+    finally:
+        registrars[0].close(at_once=True)
+
+
+def test_without_tasks_there_is_no_thread() -> None:
+    threads = threading.active_count()
+    registrar = Registrar(lambda is_stopping: MemoryCatalog(), [], Notes().note)
+    registrar.start(cut_of(BEFORE))
+    registrar.cut_published(cut_of(BEFORE))
+    assert threading.active_count() == threads
+    registrar.close()
 
 
 def test_the_end_waits_for_a_catalog_that_answers() -> None:
