@@ -91,6 +91,7 @@ class Target:
     state_path: str = _path("", rules.ANY)
     column_mapping: bool = key_field(True, rules.flag)
     deletion_vectors: bool = key_field(True, rules.flag)
+    inline_vector_bytes: int = key_field(0, rules.integer(0, 65536))
     change_data_feed: bool = key_field(False, rules.flag)
     partition_by: tuple[str, ...] = key_field((), rules.partitions)
     zero_dates: str = key_field("error", rules.choice("error", "null", "string"))

@@ -32,9 +32,12 @@ def log(tmp_path: Path) -> LogWriter:
     return log
 
 
-def counted(log: LogWriter, target: str, *, updated: bool) -> Counter[str]:
+def counted(
+    log: LogWriter, target: str, *, updated: bool, inline_vector_bytes: int = 0
+) -> Counter[str]:
     """Return the requests of one group, whose tables are known and were changed before."""
-    with applier(log.folder, target, keys=KEYS) as replica:
+    keys = {**KEYS, "inline_vector_bytes": inline_vector_bytes}
+    with applier(log.folder, target, keys=keys) as replica:
         for key in (10, 11):
             apply_without_stream(replica)
             log.transaction(*(insert(table, (key, "c")) for table in TABLES))
@@ -60,6 +63,14 @@ def test_a_group_of_updates_also_costs_a_deletion_vector_a_table(
 ) -> None:
     requests = counted(log, target, updated=True)
     assert requests["put"] <= 3 * len(TABLES) + ALLOWED_WRITES
+    assert not requests["list"]
+
+
+def test_updates_cost_two_writes_a_table_if_commits_contain_their_vectors(
+    log: LogWriter, target: str
+) -> None:
+    requests = counted(log, target, updated=True, inline_vector_bytes=1024)
+    assert requests["put"] <= 2 * len(TABLES) + ALLOWED_WRITES
     assert not requests["list"]
 
 

@@ -167,10 +167,12 @@ def test_without_deletion_vectors_any_plain_engine_reads_the_tables(spark, bank,
 
 
 @pytest.mark.slow
-def test_foreign_sql_and_another_engine_work_on_the_tables(spark, log, target):
+@pytest.mark.parametrize("inline", [0, 1024])
+def test_foreign_sql_and_another_engine_work_on_the_tables(spark, log, target, inline):
     begin(spark, log, target)
     log.transaction(update(A, ((1, "x"), (1, "y"))), delete(A, (2, "x")))
-    run(spark, log.folder, target)
+    run(spark, log.folder, target, keys={"target.inline_vector_bytes": inline})
+    assert bool(list((target / "t" / "a").glob("deletion_vector_*"))) == (not inline)
     table, folder = f"delta.`{target}/t/a`", str(target / "t" / "a")
     mine = versions(target)["t/a"]
     ours = QueryBuilder().register("a", DeltaTable(folder)).execute("SELECT id, v FROM a")

@@ -26,6 +26,8 @@ from ..store.storage import data_file, inner_path, read_range
 from .new_file import new_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..log.log_replay import Action
 
 MAGIC = 1681511377
@@ -107,28 +109,28 @@ def inner_path_of(folder: str, descriptor: Descriptor) -> str | None:
     return None if kind == "i" else _relative_path(where)
 
 
-def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
-    """Write the vectors into one file, fsynced; return a descriptor for each."""
-    name = uuid.uuid4()
+def write(folder: str, marked: Sequence[BitMap], inline_max: int = 0) -> list[Descriptor]:
+    """Return a descriptor for each vector. Descriptors contain the vectors of at most
+    ``inline_max`` bytes; write the others into one file, fsynced."""
+    name, out = uuid.uuid4(), bytearray(b"\x01")
     path = os.path.join(folder, f"deletion_vector_{name}.bin")
-    out, descriptors, vectors = bytearray(b"\x01"), list[Descriptor](), list[bytes]()
+    descriptors, written = list[Descriptor](), dict[int, bytes]()
     for rows in marked:
         data = struct.pack("<IQI", MAGIC, 1, 0) + rows.serialize()
-        vectors.append(data)
-        descriptors.append(
-            {
-                "storageType": "u",
-                "pathOrInlineDv": _to_z85(name.bytes),
-                "offset": len(out),
-                "sizeInBytes": len(data),
-                "cardinality": len(rows),
-            }
-        )
+        counts = {"sizeInBytes": len(data), "cardinality": len(rows)}
+        if len(data) <= inline_max:
+            text = _to_z85(data + bytes(-len(data) % 4))
+            descriptors.append({"storageType": "i", "pathOrInlineDv": text, **counts})
+            continue
+        where = {"storageType": "u", "pathOrInlineDv": _to_z85(name.bytes), "offset": len(out)}
+        descriptors.append({**where, **counts})
+        written[len(out)] = data
         out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
-    with new_file(path) as file:
-        file.write(out)
-    for descriptor, data in zip(descriptors, vectors, strict=True):
-        _kept.put(path, descriptor["offset"], data)
+    if written:
+        with new_file(path) as file:
+            file.write(out)
+    for offset, data in written.items():
+        _kept.put(path, offset, data)
     return descriptors
 
 

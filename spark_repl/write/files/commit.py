@@ -56,9 +56,8 @@ def row_actions(commits: TableCommits, table: Table, written: Sequence[Written])
         actions.append({"remove": removed(old, now_ms)})
         if len(dead) < row_count(table.folder, old):
             remaining.append((old, dead))
-    vectors = (
-        deletion_vector.write(table.folder, [rows for _, rows in remaining]) if remaining else []
-    )
+    dead_rows = [rows for _, rows in remaining]
+    vectors = deletion_vector.write(table.folder, dead_rows, commits.inline_vector_bytes)
     for (old, _), vector in zip(remaining, vectors, strict=True):
         stats = loosened(table.folder, old)
         fresh = {**old, "deletionVector": vector, "stats": stats, "dataChange": True}

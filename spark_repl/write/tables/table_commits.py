@@ -93,6 +93,7 @@ class TableCommits:
     def __init__(self, control: Control, delta: TableLog, app: str, options: TargetOptions) -> None:
         self.delta, self.app = delta, app
         self._control, self._options = control, options
+        self.inline_vector_bytes = options.inline_vector_bytes
         self.time = SteadyTime()
 
     def refresh(self, table: Table) -> None:

@@ -38,6 +38,8 @@ class TargetOptions:
 
     column_mapping: bool = True
     deletion_vectors: bool = True
+    inline_vector_bytes: int = 0
+    """a commit contains its deletion vectors of at most so many bytes; larger ones are in a file"""
     retention_hours: int = 168
     """longest time for which a cut is promised, in hours"""
     forms: Forms = USUAL
@@ -62,6 +64,7 @@ class TargetOptions:
         return cls(
             target.column_mapping,
             target.deletion_vectors,
+            target.inline_vector_bytes,
             Retention.of(target).longest,
             Forms.of_target(target),
             target.on_foreign_change == "accept",
