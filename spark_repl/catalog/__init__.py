@@ -11,5 +11,6 @@ that another writer has created, and reads and writes no table.
 - ``reconcile``: the difference between wanted and existing entries;
 - ``session_catalog``: the session's catalog;
 - ``registration``: carries out the difference;
-- ``registrar``: the thread beside the applier.
+- ``registrar``: the thread beside the applier;
+- ``managed``: tables that the catalog manages, instead of entries for tables in folders.
 """

@@ -224,15 +224,16 @@ def cut_views(config: Config, at: Channel, former: Sequence[str] = ()) -> CutVie
 
 def registrar_of(config: Config, at: Channel, spark: Session, note: Note) -> Registrar:
     """Return the registrar of a channel's applier. It has no task if the configuration names no
-    catalog."""
+    catalog, or one that manages the tables: a managed table has its name from its creation."""
+    registers = bool(config.catalog.name) and not config.catalog.managed
 
     def connect(is_stopping: Callable[[], bool]) -> CatalogClient:
         catalog = SessionCatalog(built(spark, is_stopping))
         note("catalog kind", None if catalog.is_shared else _IN_MEMORY)
         return catalog
 
-    tasks: list[CatalogTask] = [table_registration(config, at)] if config.catalog.name else []
-    if config.catalog.name and config.catalog.cut_views:
+    tasks: list[CatalogTask] = [table_registration(config, at)] if registers else []
+    if registers and config.catalog.cut_views:
         tasks.append(cut_views(config, at))
     return Registrar(connect, tasks, note)
 

@@ -104,6 +104,12 @@ def _configured(options: argparse.Namespace) -> Config:
     """Return the configuration. Raise ConfigError if it names no catalog."""
     config = load(options.config)
     config.check_supported()
+    if config.catalog.managed:
+        raise ConfigError(
+            "the catalog manages the tables: each has its name from its creation",
+            hint="see the tables in the catalog: SHOW TABLES IN"
+            f" {config.catalog.name}.SCHEMA; for cuts: spark-repl cut list --config F",
+        )
     if not config.catalog.name:
         raise ConfigError(
             "the configuration names no catalog", hint='set catalog.name = "spark_catalog"'

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..rules.rewrites import Rewrites
 
 MASK = "***"
-_SECRETS = ("source.password", "source.password_command")
+_SECRETS = ("source.password", "source.password_command", "catalog.token_command")
 _FLAGS = {
     "relay.path": "relay",
     "target.path": "target",
@@ -199,7 +199,14 @@ _DELTA_SESSION = (
 def _catalog(config: Config) -> Iterator[Finding]:
     """Yield a warning if the configuration does not say which catalog the session has."""
     catalog = config.catalog
-    if catalog.name and not catalog.metastore:
+    if catalog.managed:
+        yield Finding(
+            WARNING,
+            "catalog.managed has never been tested against Databricks, nor against Unity Catalog's"
+            " server in Java",
+            "try it with a copy of your tables first (docs/catalogs.md#managed-tables)",
+        )
+    elif catalog.name and not catalog.metastore:
         yield Finding(
             WARNING,
             f'catalog.name = "{catalog.name}" without catalog.metastore: Spark\'s own configuration'

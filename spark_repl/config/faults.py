@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,12 @@ from .tables import CHANNEL, EXTRA_COLUMNS, NO_ROWS
 from .wildcards import covers
 
 if TYPE_CHECKING:
-    from .sections import Apply, Ddl, Filters, Source, Target
+    from .sections import Apply, Catalog, Ddl, Filters, Source, Target
     from .tables import TableRule
+
+
+_LOCAL_URI = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/|$)")
+_CATALOG_CONNECTION = ("uri", "token_env", "token_file", "token_command")
 
 
 def combination_faults(config: Mapping[str, Any]) -> list[str]:
@@ -48,9 +53,43 @@ def combination_faults(config: Mapping[str, Any]) -> list[str]:
     faults += sharding_faults(config)
     faults += _quarantined(apply, config["tables"])
     faults += _without_rows(config["tables"])
+    faults += _cataloged(config["catalog"], target, config["tables"])
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
         faults.append("observe.listen on an address that is not local needs observe.token_file")
+    return faults
+
+
+def _cataloged(catalog: Catalog, target: Target, tables: Sequence[TableRule]) -> list[str]:
+    """Return the contradictions of ``[catalog]``."""
+    given = [f"catalog.{key}" for key in _CATALOG_CONNECTION if getattr(catalog, key)]
+    if not catalog.managed:
+        faults = [f"{key} needs catalog.managed = true" for key in given]
+        if catalog.name not in ("", "spark_catalog"):
+            faults.append(
+                f'catalog.name = "{catalog.name}" is not supported by this version without'
+                ' catalog.managed = true, only "spark_catalog"'
+            )
+        return faults
+    faults = [
+        f"catalog.managed needs catalog.{k}" for k in ("name", "uri") if not getattr(catalog, k)
+    ]
+    tokens = [key for key in given if "token" in key]
+    if len(tokens) > 1:
+        faults.append(f"only one of {', '.join(tokens)} may be given")
+    if tokens and catalog.uri.startswith("http://") and not _LOCAL_URI.match(catalog.uri):
+        faults.append("catalog.uri without TLS would show the token: give https://")
+    without = ("metastore", "cut_views")
+    faults += [
+        f"catalog.managed does not go with catalog.{k}" for k in without if getattr(catalog, k)
+    ]
+    if not target.deletion_vectors:
+        faults.append("catalog.managed needs target.deletion_vectors: the catalog requires them")
+    faults += (
+        f"tables[{number}]: catalog.managed does not go with channels: a table has one writer there"
+        for number, rule in enumerate(tables, 1)
+        if rule.channels
+    )
     return faults
 
 

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 Rule = Callable[[Any], str | None]
 _PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
 _ENTRY = re.compile(r"[A-Za-z0-9_]+\.[A-Za-z0-9_]+")
+_CATALOG_URI = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?")
 _OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")
 POLICIES = ("apply", "additive_only", "stop", "ignore_drop")
 LISTEN = "127.0.0.1:8470"
@@ -183,6 +184,20 @@ def metastore(value: Any) -> str | None:
     hosts = [part.strip().removeprefix("thrift://") for part in parts]
     given = all(part.strip().startswith("thrift://") for part in parts)
     return None if given and all(map(_HOST_PORT.fullmatch, hosts)) else f"{wanted}, not {value!r}"
+
+
+def catalog_name(value: Any) -> str | None:
+    """Accept a name that needs no quotes in SQL, or ""."""
+    fits = isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]*", value)
+    return None if fits else f'must be a catalog\'s name, or "", not {value!r}'
+
+
+def catalog_uri(value: Any) -> str | None:
+    """Accept the address of Unity Catalog's API, or "". Error messages do not show the value, which
+    may contain a token by mistake."""
+    if value == "" or (isinstance(value, str) and _CATALOG_URI.fullmatch(value)):
+        return None
+    return 'must be "https://HOST/api/2.1/unity-catalog", or ""'
 
 
 def entry_names(value: Any) -> str | None:

@@ -171,8 +171,8 @@ class Filters:
 class Catalog:
     """Where the tables are registered under names, and under which."""
 
-    name: str = key_field("", rules.ANY, done=("", "spark_catalog"))
-    """"": nowhere"""
+    name: str = key_field("", rules.catalog_name)
+    """"": nowhere; a managed table's catalog, else "spark_catalog\""""
     metastore: str = key_field("", rules.metastore)
     """"": the session's configuration names the catalog"""
     schema: str = key_field("{database}", rules.template("database", "table", "channel"))
@@ -180,6 +180,12 @@ class Catalog:
     names: tuple[str, ...] = key_field((), rules.entry_names)
     cut_views: bool = key_field(False, rules.flag)
     cut_view_every_s: int = key_field(900, rules.integer(1))
+    managed: bool = key_field(False, rules.flag)
+    """whether Unity Catalog manages new tables"""
+    uri: str = key_field("", rules.catalog_uri)
+    token_env: str = key_field("", rules.VARIABLE)
+    token_file: str = _path("", rules.SECRET)
+    token_command: str = _path("", rules.SECRET, command_beside, printed=False)
 
     def mapping(self) -> dict[str, str]:
         """Return ``names`` as table -> schema.table."""

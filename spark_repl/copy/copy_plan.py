@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..catalog.managed import managed_tables
 from ..config.renaming import SHARD, is_shared, whole_of
 from ..config.tables import NO_ROWS
 from ..control.records import name_case, recorded_filters, system_time_zone
@@ -57,6 +58,7 @@ from ..source.grants import EVERYTHING, grant
 from ..source.source_check import check_source
 from ..tables.case_folding import check_columns, fold
 from ..write.shared.shard_tables import check_alike
+from ..write.tables.new_tables import assigned_path
 from ..write.tables.target_options import TargetOptions
 from .copy_chunk import patiently
 from .privileges import check_privileges
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..control.table.cut import Cut
     from ..control.table.given_paths import GivenPaths
+    from ..delta.log.committer import TableCatalog
     from ..rules.table_rules import TableRules
     from ..source.connection import DumpConnection
     from ..tables.source_table import SourceTable
@@ -255,7 +258,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], cut: Cut | No
         raise error.as_of(connection.server().executed) from None
     finally:
         connection.close()
-    paths = paths_of(tables, rules, layout, _given(config, control))
+    paths = paths_of(tables, rules, layout, _given(config, control), managed_tables(config))
     return Copy(
         start, bounds, paths, views, executed, behind=cut,
         exact=dict.fromkeys(empty, start), without_rows=empty,
@@ -266,18 +269,29 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], cut: Cut | No
 
 
 def paths_of(
-    tables: Iterable[ListedTable], rules: TableRules, layout: Layout, used: GivenPaths
+    tables: Iterable[ListedTable],
+    rules: TableRules,
+    layout: Layout,
+    used: GivenPaths,
+    managed: TableCatalog | None = None,
 ) -> dict[str, str]:
     """Return the path to which each table is copied; all shards of one table share a folder. Add
-    these paths to ``used``, the paths that are already in use."""
+    these paths to ``used``, the paths that are already in use. ``managed``: the catalog that
+    assigns the folders, None if none does."""
     wholes, paths = dict[str, str](), dict[str, str]()
+
+    def fresh_path(database: str, table: str) -> str:
+        if managed is not None:
+            return assigned_path(managed, layout, f"{database}.{table}")
+        return layout.fresh_path(database, table, used)
+
     for definition in (table.definition for table in tables):
         shard, name = bool(rules.of_table(definition.name).shards_by), whole_of(definition.name)
         if not shard:
-            paths[definition.name] = layout.fresh_path(definition.database, definition.table, used)
+            paths[definition.name] = fresh_path(definition.database, definition.table)
             continue
         if name not in wholes:
-            wholes[name] = layout.fresh_path(definition.database, whole_of(definition.table), used)
+            wholes[name] = fresh_path(definition.database, whole_of(definition.table))
         paths[definition.name] = layout.shard_path(wholes[name], used)
         used.add(paths[definition.name])
     return paths
@@ -380,7 +394,8 @@ def _placed(config: Config, control: Control, copy: Copy) -> Copy:
     meanwhile. Raise as ``_record``."""
     layout = Layout(config.target.path)
     for left in reversed(range(_PATH_TRIES)):
-        copy = _in_free_paths(copy, layout, _given(config, control))
+        if not config.catalog.managed:  # no other table has a path that the catalog has assigned
+            copy = _in_free_paths(copy, layout, _given(config, control))
         with suppress(*[ConcurrentChangeError] if left else ()):
             _record(config, control, copy)
             break

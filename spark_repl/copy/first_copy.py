@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql import SparkSession
 from rich.filesize import decimal
 
+from ..catalog.managed import managed_tables
 from ..config.renaming import SHARD
 from ..control.records.channels import layout_of
 from ..control.records.copies import Copy, last_copy, record_copy
@@ -128,7 +129,7 @@ class FirstCopy:
         self.control = control or Control(self.layout.control, config.channel)
         options = TargetOptions.of(config)
         self.control.lease_s = config.apply.lease_s
-        self._delta, self.config = TableLog(), config
+        self._delta, self.config = TableLog(managed_tables(config)), config
         self._mask_key = options.columns.key
         self._filters = ReplicationFilters.of(config)
         self.tracking = Tracking(self.layout, self.control, self._delta, options)

@@ -19,36 +19,42 @@ if TYPE_CHECKING:
 
 _COMMAND_TIMEOUT_S = 30
 _COMPLAINT_MAX = 300
+_PASSWORD, _INIT = "source.password", " (init --password-file, ...)"
 
 
 def password_of(source: Source) -> str:
     """Return the account's password. Raise SecretError if the configured place has none."""
-    if source.password_env:
-        if source.password_env not in os.environ:
+    places = source.password_env, source.password_file, source.password_command
+    return source.password if not any(places) else secret_of(_PASSWORD, *places)
+
+
+def secret_of(key: str, variable: str, file: str, command: str) -> str:
+    """Return a secret from the environment, the first line of a file, or what a command prints.
+
+    ``key``: the beginning of the keys that name these places, as ``source.password``. Return "" if
+    none is given. Raise SecretError if the place has no secret.
+    """
+    word = key.rpartition(".")[2]
+    if variable:
+        if variable not in os.environ:
             raise SecretError(
-                f"the environment has no {source.password_env} (source.password_env)",
-                hint=f"export {source.password_env}=... in the shell that starts it; or have"
-                " source.password_file or password_command say it (init --password-file, ...)",
+                f"the environment has no {variable} ({key}_env)",
+                hint=f"export {variable}=... in the shell that starts it; or have"
+                f" {key}_file or {word}_command say it{_INIT if key == _PASSWORD else ''}",
             )
-        return os.environ[source.password_env]
-    if source.password_file:
+        return os.environ[variable]
+    if file:
         try:
-            with open(source.password_file, encoding="utf-8") as lines:
+            with open(file, encoding="utf-8") as lines:
                 return lines.readline().rstrip("\r\n")
         except OSError as error:
-            raise SecretError(
-                f"can't read the password: {error.strerror}", file=source.password_file
-            ) from error
+            raise SecretError(f"can't read the {word}: {error.strerror}", file=file) from error
         except UnicodeDecodeError:  # the error contains the secret
-            raise SecretError(
-                "can't read the password: it is not UTF-8", file=source.password_file
-            ) from None
-    if source.password_command:
-        return _printed_password(source.password_command)
-    return source.password
+            raise SecretError(f"can't read the {word}: it is not UTF-8", file=file) from None
+    return _printed(command, key, word) if command else ""
 
 
-def _printed_password(command: str) -> str:
+def _printed(command: str, key: str, word: str) -> str:
     """Return the first line that a command prints. Errors show neither the command, whose
     arguments may be secret, nor what it prints to standard output."""
     try:
@@ -60,16 +66,16 @@ def _printed_password(command: str) -> str:
     except (ValueError, IndexError):  # quotes that don't close, or bytes that are no text
         reason = "its quotes don't close, or what it prints is not UTF-8"
     else:
-        password = output.split("\n", 1)[0].rstrip("\r")
-        if not status and password:
-            return password
-        reason = f"it ended with {status}" if status else "it printed no password"
+        secret = output.split("\n", 1)[0].rstrip("\r")
+        if not status and secret:
+            return secret
+        reason = f"it ended with {status}" if status else f"it printed no {word}"
         complaint = errors.strip().rpartition("\n")[2][:_COMPLAINT_MAX]
-        if complaint and not (password and password in complaint):
+        if complaint and not (secret and secret in complaint):
             reason = f"{reason}: {complaint}"
     raise SecretError(
-        f"source.password_command failed: {reason}",
-        hint="it has to print the password, on one line, and end with 0",
+        f"{key}_command failed: {reason}",
+        hint=f"it has to print the {word}, on one line, and end with 0",
     )
 
 

@@ -157,12 +157,14 @@ def applier(
     ddl: Mapping[str, Any] = {}, filters: Mapping[str, Any] = {},
     tables: Sequence[Mapping[str, Any]] = (), take_over: bool = False,
     until: Until | None = None, on_group: OnGroup | None = None, copies: bool = False,
-    parts: Parts | None = None, channel: str = Config.channel, **apply: Any,
+    parts: Parts | None = None, channel: str = Config.channel, catalog: Mapping[str, Any] = {},
+    **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
-    """A started Replica without a stream; ``apply``, ``source``, ``ddl`` and ``filters`` are keys
-    of these sections, ``tables`` those of each ``[[tables]]``, ``keys`` more of [target]; new
-    tables have deletion ``vectors``, Delta's change data ``feed`` and partitions; ``copies``:
-    waiting tables are copied beside the applier; ``parts``: others than HERE, of a ``channel``."""
+    """A started Replica without a stream; ``apply``, ``source``, ``ddl``, ``filters`` and
+    ``catalog`` are keys of these sections, ``tables`` those of each ``[[tables]]``, ``keys`` more
+    of [target]; new tables have deletion ``vectors``, Delta's change data ``feed`` and partitions;
+    ``copies``: waiting tables are copied beside the applier; ``parts``: others than HERE, of a
+    ``channel``."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
@@ -170,6 +172,7 @@ def applier(
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
     values |= {"channel": channel}
     values |= {"ddl": dict(ddl), "filters": dict(filters), "tables": list(tables)}
+    values |= {"catalog": dict(catalog)}
     config = Config.from_mapping(values)
     made = Replica(
         MagicMock(), config, on_group, take_over=take_over, until=until, copies=copies,

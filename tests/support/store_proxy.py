@@ -136,7 +136,7 @@ class _Handler(EveryMethod):
 def store_proxy(upstream: str) -> Iterator[StoreProxy]:
     """A proxy in this process."""
     with StoreProxy(upstream) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread = threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield proxy
         proxy.ending.set()

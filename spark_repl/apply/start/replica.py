@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...catalog.managed import managed_tables
 from ...catalog.registrar import registrar_of
 from ...config.rules import LISTEN
 from ...control.records.channels import opened, warn_if_new
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from ...control.table.control import Control
     from ...control.table.layout import Layout
     from ...decode.stage_task import Staged, StageTask
+    from ...delta.log.committer import TableCatalog
     from ...gtid import GtidSet
     from ...observe.web.endpoint import Endpoint
     from ...relay.index import TransactionIndex
@@ -186,7 +188,7 @@ class Replica:
 
     def _open(self, control: Control) -> None:
         """Find the place to resume at, and build the parts that apply from it."""
-        config, delta = self.config, self._parts.delta_log()
+        config, delta = self.config, self._parts.delta_log(managed_tables(self.config))
         make_private_folder(self.layout.keys(""))
         tracking = Tracking(self.layout, control, delta, TargetOptions.of(config))
         applied, point = resume(
@@ -454,7 +456,7 @@ class Parts:
     defaults."""
 
     workers: Callable[[Session, int, Config], Workers] = Workers
-    delta_log: Callable[[], TableLog] = TableLog
+    delta_log: Callable[[TableCatalog | None], TableLog] = TableLog
     stage: Callable[[StageTask], Staged] = stage
     """the worker's function that reads its part of a group"""
     emulate: Callable[[CascadeTask], Cascaded] = _EMULATE

@@ -237,6 +237,7 @@ class Alterations:
         rules = self._tracking.column_rules
         if (table := self._tracking.live(before)) is not None:
             check_renamed_shard(before, after, map(self._tracking.is_shard, (before, after)))
+            check_managed_name(table, after)
             existing = table.at_place
             if made is not None:
                 source = self._forms.apply(rename(made, before))
@@ -320,3 +321,14 @@ def _only_defines(before: TableDefinition, altered: Altered[TableDefinition]) ->
 def _more(altered: Altered[TargetTable]) -> str:
     """Return the names of the columns of which the target has more than the source."""
     return ", ".join(c.name for c in altered.definition.columns if c.kept or c.logged)
+
+
+def check_managed_name(table: Table, after: str) -> None:
+    """Raise StatementError for a table that a catalog manages: its name there is in its log."""
+    if table.snapshot.is_managed:
+        raise StatementError(
+            f"the table gets the name {after}, and tables that a catalog manages keep their names",
+            table=table.name,
+            hint="leave the statement out (spark-repl skip --config F --gtid GTID) and copy the"
+            f" table under its new name: spark-repl snapshot --config F --table {after}",
+        )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ...config.renaming import SHARD, is_shared, whole_of
 from ...crash_points import reach
 from ...delta.log import log_state
+from ...delta.log.committer import is_managed
 from ...delta.store import storage
 from ...delta.store.remover import Remover
 from ...errors import TargetError
@@ -99,6 +100,13 @@ def is_foreign(folder: str) -> bool:
     return not any(name.startswith(_OURS) for name in properties)
 
 
+def is_managed_at(folder: str) -> bool:
+    """Return whether a catalog manages the table at ``folder``, and alone removes its files. Raise
+    OSError, and TargetError for a table that can't be opened."""
+    state = log_state.load(folder)
+    return state is not None and is_managed(state)
+
+
 def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
     """Return whether the channel may remove the content of the ``folder`` at ``path``. Warn if the
     folder belongs to another channel (``beside``: the paths that other channels name) or to a user.
@@ -107,6 +115,8 @@ def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
         logger.warning("%s stays: another channel has its table there", folder)
     elif is_foreign(folder):
         logger.warning("%s stays: the Delta table there was not made by an applier", folder)
+    elif is_managed_at(folder):
+        logger.warning("%s stays: a catalog manages it; drop the table in the catalog", folder)
     else:
         return True
     return False

@@ -47,7 +47,7 @@ from ..table.cut import reader_tables
 from ..table.layout import Layout
 from ..table.owner_lease import wait_until_unclaimed
 from .channels import NOTE_FORMAT, noted_source
-from .replaced_tables import paths_at_cuts
+from .replaced_tables import is_managed_at, paths_at_cuts
 from .table_paths import current_paths, used_paths
 
 if TYPE_CHECKING:
@@ -230,6 +230,12 @@ def _is_leftover(name: str) -> bool:
 
 
 def _check_relative(folder: str) -> None:
+    if is_managed_at(folder):
+        raise TargetError(
+            "a catalog manages the table, at a place that the catalog has chosen", file=folder,
+            hint="leave the target where it is, or begin again at the new place: spark-repl run"
+            " --config F with another target.path",
+        )  # fmt: skip
     version = TableLog().version(folder)
     for add in live_files(folder, version).values() if version >= 0 else ():
         vector = add.get("deletionVector") or {}

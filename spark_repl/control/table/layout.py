@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from ...config.renaming import SHARD, numbered, shared_path, whole_of
 from ...delta.store import storage
+from ...errors import ConfigError
 from ...runtime.target_uri import canonical, is_remote, state_folder
 from ...user_cache import cache_folder
 from .given_paths import GivenPaths
@@ -85,6 +86,20 @@ class Layout:
     def table(self, path: str) -> str:
         """Return the folder of a table; for a shard, the folder of its Delta table."""
         return os.path.join(self.target, whole_of(path))
+
+    def path_in(self, folder: str, name: str) -> str:
+        """Return the path, relative to the target, of a ``folder`` that a catalog has assigned to
+        the table ``name``. Raise ConfigError if the folder is outside of the target."""
+        path = os.path.relpath(folder, self.target)
+        if path.startswith("..") or is_remote(folder) != is_remote(self.target):
+            raise ConfigError(
+                f"the catalog keeps its managed tables outside of the target: {folder}",
+                file=self.target,
+                table=name,
+                hint="set target.path to a folder above the managed location of the catalog or"
+                " schema, or give the schema another one: CREATE SCHEMA ... MANAGED LOCATION",
+            )
+        return path
 
     @staticmethod
     def path_of(database: str, table: str) -> str:

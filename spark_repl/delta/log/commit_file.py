@@ -81,13 +81,17 @@ def publish(folder: str, version: int, actions: Sequence[Action]) -> None:
     Raise ConcurrentChangeError if another commit has this version. Raise OSError if writing fails:
     the commit may exist, or may appear later.
     """
-    content = "".join(_line(action) for action in actions).encode()
     try:
-        put_if_absent(commit_path(folder, version), content)
+        put_if_absent(commit_path(folder, version), encoded(actions))
     except FileExistsError as error:
         # A store's client retries when an answer is lost: the existing commit may be this one.
         if txn_id(read_commit(folder, version) or ()) != txn_id(actions):
             raise ConcurrentChangeError(f"version {version} is taken", file=folder) from error
+
+
+def encoded(actions: Sequence[Action]) -> bytes:
+    """Return the content of a commit's file."""
+    return "".join(_line(action) for action in actions).encode()
 
 
 def check_own(folder: str, version: int, own_id: str) -> bool:

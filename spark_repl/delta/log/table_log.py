@@ -23,7 +23,8 @@ from ...runtime.wall_clock import running_s
 from ..store.storage import is_file, make_folder
 from . import log_state, version_checksum
 from .add_actions import AddActions, live_files
-from .commit_file import Operation, complete, is_in_log, publish, txn_id
+from .commit_file import Operation, complete, is_in_log, txn_id
+from .committer import FILE_COMMITTER, is_managed
 from .log_replay import commit_path, read_commit
 from .log_state import LiveTotals, LogState
 from .schema_change import with_column_ids
@@ -32,6 +33,7 @@ from .table_snapshot import NewTable, Snapshot
 from .version_checksum import read_totals
 
 if TYPE_CHECKING:
+    from .committer import Committer, TableCatalog
     from .log_replay import Action
     from .stamp import Stamp
 
@@ -54,9 +56,12 @@ def fenced(table: str, folder: str | None = None) -> FencedError:
 
 class TableLog:
     """Opens snapshots of tables and commits to them. ``folder`` is a table's path, ``app`` the
-    appId of a ``txn`` action. Each applier has one TableLog."""
+    appId of a ``txn`` action. Each applier has one TableLog. ``managed``: creates new tables in a
+    catalog, and commits to tables that the catalog manages; None: tables of the file system only.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, managed: TableCatalog | None = None) -> None:
+        self.managed = managed
         # By folder; each entry is used once.
         self._landed: dict[str, LogState] = {}
         self._totals: dict[str, tuple[int, LiveTotals]] = {}
@@ -67,11 +72,17 @@ class TableLog:
         no table. Raise OSError, and TargetError if the log does not reach back."""
         self._looked_s[folder] = running_s()
         state = log_state.load(folder, version)
+        if state is not None and version is None and is_managed(state):
+            newest = self._committer(folder, state).newest(folder, state)
+            state = state if newest == state.version else log_state.load(folder, newest)
         return None if state is None else Snapshot.of(folder, state)
 
     def version(self, folder: str) -> int:
-        """Return the newest version's number, -1 if there is no table."""
-        return log_state.newest_version(folder)
+        """Return the newest version's number, -1 if there is no table. Raise as ``snapshot``."""
+        if self.managed is None:
+            return log_state.newest_version(folder)
+        snapshot = self.snapshot(folder)
+        return -1 if snapshot is None else snapshot.version
 
     def is_newest(self, snapshot: Snapshot) -> bool:
         """Return whether the snapshot's version is the newest one.
@@ -83,6 +94,9 @@ class TableLog:
         """
         folder, version = snapshot.folder, snapshot.version
         self._looked_s[folder] = running_s()
+        if is_managed(snapshot.state):
+            committer = self._committer(folder, snapshot.state)
+            return committer.newest(folder, snapshot.state) == version
         if is_in_log(folder, version, snapshot.state.txn_id):
             return not is_file(commit_path(folder, version + 1))
         return log_state.newest_version(folder) == version
@@ -110,6 +124,8 @@ class TableLog:
     def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
         """Commit version 0: protocol, metadata and position. Raise ConcurrentChangeError if the
         table exists, and OSError."""
+        if self.managed is not None:
+            new = self.managed.completed(folder, new)
         metadata = _metadata(with_column_ids(new))
         protocol = declaring(needed_by(metadata))
         state = LogState(-1, protocol, stored(metadata), totals=LiveTotals())
@@ -176,8 +192,10 @@ class TableLog:
         The process may have slept since it looked at the log. If another engine has committed and
         cleaned up meanwhile, the next version is free again: a commit there seems to land, and
         nobody reads it. On an object store the look costs a request, so it is only taken after some
-        seconds. Raise OSError.
+        seconds. A catalog accepts no such commit. Raise OSError.
         """
+        if is_managed(planned.state):
+            return
         folder, looked_s = planned.folder, self._looked_s.get(planned.folder, -math.inf)
         if is_remote(folder) and running_s() - looked_s < _AWAKE_S:
             return
@@ -193,11 +211,29 @@ class TableLog:
     ) -> int:
         version = state.version + 1
         completed = complete(state, actions, operation)
-        publish(folder, version, completed)
-        landed = self._landed[folder] = state.after(completed)
+        landed = state.after(completed)
+        if version:
+            self._committer(folder, state).commit(folder, state, completed)
+        else:
+            self._committer(folder, landed).create(folder, landed, completed)
+        self._landed[folder] = landed
         if version_checksum.belongs_to_each(folder, landed):
             version_checksum.write(folder, landed, txn_id(completed))
         return version
+
+    def _committer(self, folder: str, state: LogState) -> Committer:
+        """Return what commits to a table with this ``state``. Raise TargetError if a catalog
+        manages the table, and none is configured."""
+        if not is_managed(state):
+            return FILE_COMMITTER
+        if self.managed is None:
+            raise TargetError(
+                "a catalog manages the table, and no catalog is configured",
+                file=folder,
+                hint="set catalog.managed = true, catalog.name and catalog.uri"
+                " (docs/catalogs.md#managed-tables)",
+            )
+        return self.managed
 
 
 def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:

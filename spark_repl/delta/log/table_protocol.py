@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ...errors import TargetError, reset_table
 from ..files.partitions import MATERIALIZED
 from ..store.storage import inner_path
+from .table_snapshot import CATALOG_MANAGED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +33,7 @@ SUPPORTED = "delta.feature."
 
 _READER_FEATURES = frozenset(
     {
+        CATALOG_MANAGED,
         "deletionVectors", "columnMapping", "timestampNtz", "variantType", "variantType-preview",
         "typeWidening", "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck",
     }
@@ -142,6 +144,8 @@ HONOURED = frozenset(
         "v2Checkpoint", "checkpointProtection", "vacuumProtocolCheck",
         # every column is always written; clustering is done by OPTIMIZE
         "allowColumnDefaults", "clustering", MATERIALIZED,
+        # commits go to the catalog (delta/managed); delta/log/table_log refuses without one
+        CATALOG_MANAGED,
         # refused where they are in use, see ``_uses``
         "appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns",
     }

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .log_state import LogState
 
+CATALOG_MANAGED = "catalogManaged"
+"""feature of a table whose commits a catalog decides"""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -38,6 +41,12 @@ class Snapshot:
             frozenset(listed),
             tuple(metadata["partitionColumns"]),
         )
+
+    @property
+    def is_managed(self) -> bool:
+        """Return whether a catalog manages the table, which then forbids upkeep by others: VACUUM,
+        clean-up of the log, rewritten files."""
+        return CATALOG_MANAGED in self.features
 
     def has(self, property_name: str) -> bool:
         """Return whether a property is true."""

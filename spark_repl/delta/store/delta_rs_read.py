@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
 
 from ...errors import TargetError
 from ...runtime.target_uri import is_remote
@@ -23,6 +24,8 @@ from .storage import named, options
 
 _DECODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _LOG = "_delta_log"
+_MANAGED = "catalog-managed table"
+"""text of delta-rs' error for a table that a catalog manages"""
 
 
 @contextmanager
@@ -31,7 +34,7 @@ def opened(folder: str, version: int | None = None) -> Iterator[DeltaTable]:
     TableNotFoundError, TargetError for a table that delta-rs can't open, and as ``named``."""
     if not _DECODED.search(folder):
         with named(folder):
-            yield DeltaTable(folder, version=version, storage_options=options(folder))
+            yield _opened(folder, version)
         return
     if is_remote(folder):
         raise TargetError(
@@ -41,11 +44,25 @@ def opened(folder: str, version: int | None = None) -> Iterator[DeltaTable]:
         )
     with tempfile.TemporaryDirectory(prefix="spark_repl-") as plain:
         os.symlink(os.path.join(folder, _LOG), os.path.join(plain, _LOG))
-        table = DeltaTable(plain, version=version)
+        table = _opened(plain, version)
         for name in os.listdir(folder):  # after the version is read: its files exist by then
             if name != _LOG:
                 os.symlink(os.path.join(folder, name), os.path.join(plain, name))
         yield table
+
+
+def _opened(folder: str, version: int | None) -> DeltaTable:
+    try:
+        return DeltaTable(folder, version=version, storage_options=options(folder))
+    except DeltaError as error:
+        if _MANAGED in str(error):
+            raise TargetError(
+                "delta-rs does not open a table by its path if a catalog manages it",
+                file=folder,
+                hint="read it under its name in the catalog, for example with Spark"
+                " (docs/catalogs.md#managed-tables)",
+            ) from error
+        raise
 
 
 def read(folder: str, version: int | None = None, query: str = "select * from t") -> pa.Table:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ...control.records.name_case import NameCase
     from ...control.table.control import Control
     from ...control.table.layout import Layout
+    from ...delta.log.committer import TableCatalog
     from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import Snapshot
     from ...tables.source_table import SourceTable
@@ -259,6 +260,12 @@ def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
     second()
 
 
+def assigned_path(managed: TableCatalog, layout: Layout, name: str) -> str:
+    """Return the path of the folder that the catalog assigns to the new table ``name``. Raise
+    OSError, TargetError, and ConfigError if the folder is outside of the target."""
+    return layout.path_in(managed.assign(name), name)
+
+
 class NewPaths:
     """Chooses for each new table a path that was never used.
 
@@ -306,6 +313,8 @@ class NewPaths:
             check_free(self._control, [path, whole_of(path)], copied_paths(self._control))
 
     def _of(self, definition: TargetTable, table: str, delta: TableLog) -> str:
+        if delta.managed is not None:
+            return assigned_path(delta.managed, self._layout, f"{definition.database}.{table}")
         path = Layout.path_of(definition.database, table)
         folder = self._layout.table(path)
         with self._lock:

@@ -47,8 +47,9 @@ Versions = dict[str, set[int]]
 
 def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
     """Extend the table's retention to ``hours`` if it is shorter. Never shorten it, because a user
-    may want a longer one. Take the table's lock. Raise what a commit to the table raises."""
-    if not shorter_properties(table.snapshot.configuration, hours):
+    may want a longer one. The catalog decides it for a table that it manages. Take the table's
+    lock. Raise what a commit to the table raises."""
+    if table.snapshot.is_managed or not shorter_properties(table.snapshot.configuration, hours):
         return
     with table.lock:
         commits.refresh(table)
@@ -64,8 +65,9 @@ def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> None:
     or waits for its copy. Do nothing if there is no table. Raise TargetError for an unknown table
     feature."""
     snapshot = delta.snapshot(folder)
-    short = shorter_properties(snapshot.configuration, hours) if snapshot else {}
-    if snapshot and short:
+    if snapshot is None or snapshot.is_managed:
+        return
+    if short := shorter_properties(snapshot.configuration, hours):
         table_protocol.check(snapshot)
         delta.set_properties(snapshot, short, app)
         logger.info("%s: files that no version names stay %d hours from now on", folder, hours)

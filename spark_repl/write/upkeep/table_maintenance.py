@@ -74,8 +74,11 @@ class TableMaintenance:
         """Run the steps that are due. If a step fails, the following ones still run; then raise the
         first error: OSError, SparkReplError."""
         failed: Exception | None = None
-        files = self._compact, self._vacuum_if_due, self._forget_if_due
-        for step in (self._checkpoint, *files, self._clean_log):
+        files = [self._compact, self._vacuum_if_due, self._forget_if_due]
+        steps = [self._checkpoint, *files, self._clean_log]
+        if table.snapshot.is_managed:
+            steps = [self._checkpoint, self._forget_if_due]
+        for step in steps:
             try:
                 step(table)
             except Exception as error:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from spark_repl.catalog.entry import EntryName
+from spark_repl.catalog.managed import managed_tables
 from spark_repl.catalog.naming import Naming
 from spark_repl.config import Config
+from tests.support.unity_server import unity_server
 
 
 @pytest.mark.parametrize(
@@ -63,6 +67,47 @@ def test_several_metastores_are_accepted() -> None:
 
 
 def test_another_catalog_is_refused_by_name() -> None:
-    config = Config.from_mapping({"catalog": {"name": "unity"}})
     with pytest.raises(Exception, match=r'catalog\.name = "unity" is not supported'):
-        config.check_supported()
+        Config.from_mapping({"catalog": {"name": "unity"}})
+
+
+MANAGED = {"managed": True, "name": "main", "uri": "https://host/api/2.1/unity-catalog"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"managed": False}, "catalog.uri needs catalog.managed"),
+        ({"name": ""}, "catalog.managed needs catalog.name"),
+        ({"uri": ""}, "catalog.managed needs catalog.uri"),
+        ({"uri": "https://user@host/api"}, "catalog.uri must be"),
+        ({"cut_views": True}, "does not go with catalog.cut_views"),
+        (
+            {"token_env": "A", "token_file": "b"},
+            "one of catalog.token_env, catalog.token_file",
+        ),
+        ({"uri": "http://host/api", "token_env": "A"}, "would show the token"),
+    ],
+)
+def test_managed_tables_need_a_catalog(settings: dict[str, object], fault: str) -> None:
+    Config.from_mapping({"catalog": MANAGED})
+    local = {**MANAGED, "uri": "http://127.0.0.1:8080/api", "token_env": "A"}
+    Config.from_mapping({"catalog": local})
+    with pytest.raises(Exception, match=re.escape(fault)):
+        Config.from_mapping({"catalog": {**MANAGED, **settings}})
+
+
+def test_managed_tables_have_deletion_vectors_and_one_writer() -> None:
+    vectors = {"catalog": MANAGED, "target": {"deletion_vectors": False}}
+    with pytest.raises(Exception, match=r"needs target\.deletion_vectors"):
+        Config.from_mapping(vectors)
+
+
+def test_a_managed_table_has_the_name_of_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    with unity_server("file:///lake", token="secret") as server:
+        monkeypatch.setenv("TOKEN", "secret")
+        catalog = {**MANAGED, "uri": server.url, "schema": "prod_{database}", "token_env": "TOKEN"}
+        managed = managed_tables(Config.from_mapping({"catalog": catalog}))
+        assert managed is not None and str(managed._name_of("Shop.a")) == "main.prod_shop.a"
+        managed.catalog.check("main")
+    assert managed_tables(Config()) is None

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config, load, value_of
 from spark_repl.config.relative_paths import command_beside, written_beside
+from spark_repl.config.settings import toml
 
 KEYS = (
     "source.socket", "source.password_file", "source.tls_ca", "source.tls_cert", "source.tls_key",
     "relay.path", "target.path", "target.state_path", "target.mask_key_file", "observe.token_file",
+    "catalog.token_file",
 )  # fmt: skip
 
 
@@ -25,11 +28,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "conf" / "r.toml"
 
 
-def written(file: Path, **values: str) -> Config:
+def written(file: Path, **values: Any) -> Config:
     sections: dict[str, list[str]] = {}
     for name, value in values.items():
         section, _, key = name.partition(".")
-        sections.setdefault(section, []).append(f'{key} = "{value}"\n')
+        sections.setdefault(section, []).append(f"{key} = {toml(value)}\n")
     file.write_text("".join(f"[{name}]\n{''.join(keys)}" for name, keys in sections.items()))
     return load(file)
 
@@ -37,7 +40,11 @@ def written(file: Path, **values: str) -> Config:
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("given", ["here", "./here", "sub/../here"])
 def test_paths_start_at_the_folder_of_the_file(file: Path, key: str, given: str) -> None:
-    more = {"source.tls_cert": "c", "source.tls_key": "k"} if "tls_" in key else {}
+    more: dict[str, Any] = {}
+    if "tls_" in key:
+        more = {"source.tls_cert": "c", "source.tls_key": "k"}
+    if key.startswith("catalog."):
+        more = {"catalog.managed": True, "catalog.name": "a", "catalog.uri": "https://host/api"}
     assert value_of(written(file, **{**more, key: given}), key) == str(file.parent / "here")
 
 

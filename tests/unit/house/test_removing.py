@@ -16,7 +16,9 @@ OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
 
 WAY = {"delta.store.remover", "delta.store.storage", "runtime.local_store", "runtime.object_store"}
-OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
+OWN = {
+    "control.transaction_files.log_bytes", "write.files.discard", "delta.managed.managed_tables",
+}  # fmt: skip
 """files that the process has made, and that no commit names"""
 VACUUM = {"write.upkeep.table_maintenance"}
 """a caller of ``delta.vacuum``, which removes by a ``Remover``"""

@@ -275,9 +275,9 @@ def test_features_come_with_the_properties_and_types_that_need_them(table):
 def test_a_table_with_an_unknown_feature_gets_no_longer_retention(table):
     """Nothing is applied to the table any more, so no other code checks its features."""
     before = table.snapshot().state.protocol
-    features = {kind: [*before[kind], "catalogManaged"] for kind in before if "Features" in kind}
+    features = {kind: [*before[kind], "unheardOf"] for kind in before if "Features" in kind}
     table.others({"protocol": {**before, **features}})
-    with pytest.raises(TargetError, match="catalogManaged"):
+    with pytest.raises(TargetError, match="unheardOf"):
         keep_files_of(table.log, table.folder, 1000, "us")
     assert table.snapshot().version == 1
 

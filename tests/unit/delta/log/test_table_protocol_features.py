@@ -65,6 +65,6 @@ def test_refused_where_in_use():
     check(table("materializePartitionColumns", partitions=("c",)))
 
 
-@pytest.mark.parametrize("feature", ["catalogManaged", "coordinatedCommits-preview"])
-def test_commits_elsewhere_are_refused(feature):
+def test_commits_elsewhere_are_refused():
+    feature = "coordinatedCommits-preview"
     assert refused(table(feature)) == feature
