@@ -138,6 +138,7 @@ class UnityServer(ThreadingHTTPServer):
         published = updates.get("set-latest-backfilled-version", {}).get("latest-published-version")
         if published is not None and published > table.latest:
             raise Refusal(400, "InvalidParameterValueException", "published before it was accepted")
+        _check_properties(updates.get("set-properties", {}).get("updates", {}))
         if "add-commit" in updates:
             self._add(table, updates["add-commit"]["commit"], published or 0)
         if published is not None:
@@ -167,7 +168,6 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 def _describe(metadata: Json, updates: Mapping[str, Json]) -> None:
     if "set-properties" in updates:
-        _check_properties(updates["set-properties"]["updates"])
         metadata["properties"] |= updates["set-properties"]["updates"]
     for name in updates.get("remove-properties", {}).get("removals", ()):
         metadata["properties"].pop(name, None)

@@ -35,7 +35,14 @@ from ..log.retention_properties import RETENTION
 from ..log.table_protocol import HONOURED, SUPPORTED
 from ..store.storage import make_folder, put, put_if_absent, read, remove_if_there, stat
 from .catalog_metadata import metadata_changes, new_metadata
-from .unity_catalog import Answer, LoadedTable, ManagedName, UnityCatalog, loaded
+from .unity_catalog import (
+    Answer,
+    LoadedTable,
+    ManagedName,
+    RatifiedCommit,
+    UnityCatalog,
+    loaded,
+)
 
 if TYPE_CHECKING:
     from ..log.log_replay import Action
@@ -63,6 +70,20 @@ class StagingTable:
     location: str
     features: tuple[str, ...]
     properties: Mapping[str, str | None]
+
+    @classmethod
+    def of(cls, name: ManagedName, body: Mapping[str, Any]) -> StagingTable:
+        """Return the table of an answer to ``createStagingTable``. Raise OSError for the answer of
+        something else than the catalog."""
+        try:
+            protocol, properties = body["required-protocol"], dict(body["required-properties"])
+            listed = {*(protocol.get("reader-features") or ()), *protocol["writer-features"]}
+            table_id, location = str(body["table-id"]), str(body["location"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise OSError(
+                f"the answer is not one of the catalog's Delta API: no {error}"
+            ) from error
+        return cls(str(name), table_id, location, tuple(sorted(listed)), properties)
 
     def to_json(self) -> bytes:
         return json.dumps(vars(self)).encode()
@@ -100,14 +121,8 @@ class ManagedTables:
                 f' ["{table}->{name.schema}.{name.table}_2"], then start again; or drop the old one'
                 f" and its rows in the catalog (DROP TABLE {name})",
             )
-        body = self.catalog.expect(answer, f"a new table {name}")
-        protocol = body["required-protocol"]
-        listed = {*(protocol.get("reader-features") or ()), *protocol["writer-features"]}
-        staging = StagingTable(
-            str(name), body["table-id"], body["location"], tuple(sorted(listed)),
-            body["required-properties"],
-        )  # fmt: skip
-        if unknown := listed - HONOURED:
+        staging = StagingTable.of(name, self.catalog.expect(answer, f"a new table {name}"))
+        if unknown := {*staging.features} - HONOURED:
             raise TargetError(
                 f"the catalog requires Delta features that the applier lacks: {', '.join(unknown)}",
                 table=table,
@@ -153,8 +168,8 @@ class ManagedTables:
         updates = [{"action": "add-commit", "commit": commit}, *metadata_changes(before, actions)]
         try:
             self._ratify(folder, before, staged, txn_id(actions), updates)
-        except (ConcurrentChangeError, TargetError):
-            with suppress(OSError):  # the version is another commit's, or the catalog has refused
+        except ConcurrentChangeError:
+            with suppress(OSError):  # the version is another commit's for good
                 remove_if_there(staged)
             raise
         self._publish(folder, version, content)
@@ -174,24 +189,34 @@ class ManagedTables:
         is repeated: it names the same file, so that two of them still commit once.
         """
         name, version, reason = _name_of(before), before.version + 1, ""
+        own = (os.path.basename(staged), own_id)
         for attempt in range(_ATTEMPTS):
-            try:
-                answer = self.catalog.send(name.path, self._request(folder, before, updates))
-            except OSError as error:
-                answer = Answer(0, {}, "no answer", str(error))
-            if not answer.kind:
+            answer = self._send(name.path, self._request(folder, before, updates))
+            # A success counts if it shows the commit: something between may have answered.
+            if not answer.kind and self._commit_of(folder, loaded(answer.body), version) in own:
                 return
             reason, table = f"{answer.kind}: {answer.message}", self._load(folder, before)
             owner = self._commit_of(folder, table, version)
-            if owner in (os.path.basename(staged), own_id):
+            if owner in own:
                 return
             self._publish_pending(folder, before, table)  # also if it has too many of them
             if owner is not None:
                 raise ConcurrentChangeError(f"version {version} is taken", file=folder)
-            if answer.status and not answer.is_temporary and answer.status != _CONFLICT:
+            if answer.is_refusal and answer.status != _CONFLICT:
                 self.catalog.expect(answer, f"a commit to {name}")
             self.catalog.wait(attempt, answer.pause_s)
         raise OSError(f"the catalog has not accepted version {version} of {name}: {reason}")
+
+    def _send(self, path: str, request: dict[str, Any]) -> Answer:
+        """Return the answer with a table, or an error; also if there is no answer, or another
+        one."""
+        try:
+            answer = self.catalog.send(path, request)
+            if not answer.kind:
+                loaded(answer.body)
+        except OSError as error:
+            return Answer(0, {}, "no answer", str(error))
+        return answer
 
     def _request(self, folder: str, before: LogState, updates: list[Any]) -> dict[str, Any]:
         with self._lock:
@@ -237,10 +262,7 @@ class ManagedTables:
         staging = self._staging(folder)
         name = _name_of(state)
         request = {"name": name.table, "location": staging.location, **new_metadata(state)}
-        try:
-            answer = self.catalog.send(f"{name.schema_path}/tables", request)
-        except OSError as error:
-            answer = Answer(0, {}, "no answer", str(error))
+        answer = self._send(f"{name.schema_path}/tables", request)
         table = None if answer.kind else loaded(answer.body)
         if table is None:  # the request may have succeeded, or an earlier one
             table = self.catalog.load(name)
@@ -277,7 +299,7 @@ class ManagedTables:
             known = self._published.get(folder, 0)
         pending = [commit for commit in table.commits if commit.version > known]
         for commit in pending:
-            self._publish(folder, commit.version, read(_staged_path(folder, commit.file_name)))
+            self._publish(folder, commit.version, _staged_content(folder, commit))
         self._note(folder, table.latest)
         if pending:
             request = self._request(folder, state, [])
@@ -304,6 +326,21 @@ class ManagedTables:
 
 
 _CONFLICT = 409
+
+
+def _staged_content(folder: str, commit: RatifiedCommit) -> bytes:
+    """Return the content of a commit that the catalog has accepted. Raise TargetError if neither
+    its staged file nor its published one exists, and OSError."""
+    path = _staged_path(folder, commit.file_name)
+    for place in (path, commit_path(folder, commit.version)):
+        with suppress(FileNotFoundError):
+            return read(place)
+    raise TargetError(
+        f"the catalog has accepted version {commit.version}, and its staged file is gone",
+        file=path,
+        hint="bring that file back from a backup; or drop the table in the catalog and begin again:"
+        " spark-repl reset --all --config F, then start again",
+    )
 
 
 def _staged_path(folder: str, name: str) -> str:

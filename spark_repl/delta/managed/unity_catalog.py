@@ -69,6 +69,11 @@ class Answer:
     pause_s: float | None = None
 
     @property
+    def is_refusal(self) -> bool:
+        """Return whether the catalog has refused for good."""
+        return bool(self.kind) and self.status > 0 and not self.is_temporary
+
+    @property
     def is_temporary(self) -> bool:
         return self.status in _TRY_AGAIN
 
@@ -201,11 +206,12 @@ class UnityCatalog:
             f"{self.uri}/{API}/{path}", content, headers, method=method
         )
         try:
-            with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
-                return Answer(answer.status, _object(answer.read()))
-        except urllib.error.HTTPError as error:
-            with error:
-                return _refusal(error.code, error.read(), error.headers.get("Retry-After"))
+            try:
+                with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
+                    return Answer(answer.status, _object(answer.read()))
+            except urllib.error.HTTPError as error:
+                with error:
+                    return _refusal(error.code, error.read(), error.headers.get("Retry-After"))
         except urllib.error.URLError as error:
             raise OSError(f"the catalog does not answer: {error.reason}") from error
         except http.client.HTTPException as error:
@@ -219,14 +225,17 @@ class UnityCatalog:
 
 
 def loaded(body: Mapping[str, Any]) -> LoadedTable:
-    """Return the table of an answer to ``loadTable``, ``createTable`` or ``updateTable``."""
-    commits = sorted(
-        (RatifiedCommit(int(one["version"]), str(one["file-name"])) for one in body["commits"]),
-        key=lambda commit: commit.version,
-    )
-    return LoadedTable(
-        str(body["metadata"]["table-uuid"]), int(body["latest-table-version"]), tuple(commits)
-    )
+    """Return the table of an answer to ``loadTable``, ``createTable`` or ``updateTable``. Raise
+    OSError for the answer of something else than the catalog."""
+    try:
+        commits = sorted(
+            (RatifiedCommit(int(one["version"]), str(one["file-name"])) for one in body["commits"]),
+            key=lambda commit: commit.version,
+        )
+        table_id, latest = str(body["metadata"]["table-uuid"]), int(body["latest-table-version"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise OSError(f"the answer is not one of the catalog's Delta API: no {error}") from error
+    return LoadedTable(table_id, latest, tuple(commits))
 
 
 def _refusal(status: int, content: bytes, retry_after: str | None) -> Answer:

@@ -18,7 +18,7 @@ from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
 from spark_repl.delta.managed import managed_tables
 from spark_repl.delta.managed.managed_tables import ManagedTables
-from spark_repl.delta.managed.unity_catalog import ManagedName, UnityCatalog
+from spark_repl.delta.managed.unity_catalog import LoadedTable, ManagedName, UnityCatalog
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from tests.support.store_proxy import (
     DROPPED_ANSWER,
@@ -189,6 +189,24 @@ def test_a_commit_lands_once_whatever_the_answer(proxy: StoreProxy, fault: Fault
     assert newest is not None and newest.version == 1
 
 
+def test_a_lost_answer_to_a_commit_that_others_have_published_meanwhile(
+    proxy: StoreProxy, any_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog no longer stores the name of its file."""
+    log = through(proxy)
+    snapshot = created(log)
+    proxy.fault = once("POST", DROPPED_ANSWER)
+    load = log.managed._load  # type: ignore[union-attr]
+
+    def published_by_others(*at: Any) -> LoadedTable:
+        assert writer(any_server).version(snapshot.folder) == 1
+        return load(*at)
+
+    monkeypatch.setattr(log.managed, "_load", published_by_others)
+    assert log.commit(snapshot, [], stamp(7)) == 1
+    assert positions(snapshot.folder, 1) == [7] and described(any_server)["commits"] == []
+
+
 def test_a_lost_answer_and_a_catalog_that_is_away_leave_the_outcome_unknown(
     proxy: StoreProxy, any_server: str
 ) -> None:
@@ -263,6 +281,7 @@ def test_a_former_owner_that_slept_commits_nothing(any_server: str) -> None:
     old = created(sleeper)
     new: Any = owner.snapshot(old.folder)
     new = owner.advance(new, owner.commit(new, [], stamp(7)))
+    assert owner.is_newest(new) and not sleeper.is_newest(old)
     owner.commit(new, [], stamp(8))
     with pytest.raises(FencedError):
         sleeper.commit(old, [], stamp(7))
@@ -406,6 +425,46 @@ def test_a_version_that_bypassed_the_catalog_is_no_part_of_the_table(server: Uni
     assert newest is not None and newest.version == 0 and log.is_newest(snapshot)
     with pytest.raises(TargetError, match="has bypassed the catalog"):
         log.commit(snapshot, [], stamp(2))
+
+
+def test_a_success_of_something_between_is_none(server: UnityServer) -> None:
+    """A page of a proxy, for example, with status 200."""
+    log = writer(server.url)
+    snapshot = created(log)
+    answer = server.answer
+    server.answer = lambda method, path, body: (  # type: ignore[method-assign]
+        {"page": "hello"} if method == "POST" else answer(method, path, body)
+    )
+    with pytest.raises(OSError, match="has not accepted version 1"):
+        log.commit(snapshot, [], stamp(2))
+    before = answer("GET", name_of("t.a").path, {})
+    server.answer = lambda *_: before  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="has not accepted version 1"):
+        log.commit(snapshot, [], stamp(2))
+    assert not os.path.exists(commit_path(snapshot.folder, 1))
+    server.answer = lambda *_: {"protocol-version": "1.0"}  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="not one of the catalog's Delta API"):
+        created(log, "t.b")
+
+
+def test_a_refused_commit_keeps_its_file_for_an_earlier_request(server: UnityServer) -> None:
+    log = writer(server.url)
+    snapshot = created(log)
+    restricted = {"delta.logRetentionDuration": "interval 1 day"}
+    with pytest.raises(TargetError, match="InvalidParameterValueException"):
+        log.set_properties(snapshot, restricted, "a")
+    assert len(staged(snapshot.folder)) == 1 and log.version(snapshot.folder) == 0
+
+
+def test_a_lost_staged_file_is_named(server: UnityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = writer(server.url)
+    snapshot = created(log)
+    with monkeypatch.context() as without:
+        without.setattr(log.managed, "_publish", lambda *_: None)
+        log.commit(snapshot, [], stamp(2))
+    (name,) = staged(snapshot.folder)
+    os.remove(os.path.join(snapshot.folder, "_delta_log", "_staged_commits", name))
+    assert "its staged file is gone" in str(refused(writer(server.url), snapshot.folder))
 
 
 def test_a_token_is_renewed_and_never_shown(server: UnityServer) -> None:
