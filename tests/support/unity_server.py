@@ -123,7 +123,7 @@ class UnityServer(ThreadingHTTPServer):
         missing = {*self.features, "inCommitTimestamp"} - {*body["protocol"]["writer-features"]}
         if missing or body["columns"]["type"] != "struct":
             raise Refusal(400, "InvalidParameterValueException", f"features: {sorted(missing)}")
-        names = ("columns", "properties", "protocol", "partition-columns")
+        names = ("columns", "properties", "protocol", "partition-columns", "comment")
         metadata = {name: body.get(name) for name in names}
         table = self.tables[schema, body["name"]] = Table(table_id, body["location"], metadata)
         return table.loaded()
@@ -173,7 +173,7 @@ def _describe(metadata: Json, updates: Mapping[str, Json]) -> None:
         metadata["properties"].pop(name, None)
     for action, key in (
         ("set-columns", "columns"), ("set-protocol", "protocol"),
-        ("set-partition-columns", "partition-columns"),
+        ("set-partition-columns", "partition-columns"), ("set-table-comment", "comment"),
     ):  # fmt: skip
         if action in updates:
             metadata[key] = updates[action][key]

@@ -36,6 +36,7 @@ def new_metadata(state: LogState) -> dict[str, Any]:
         "properties": metadata["configuration"],
         "protocol": _protocol(state.protocol),
         "last-commit-timestamp-ms": state.timestamp_ms,
+        **({"comment": comment} if (comment := metadata.get("description")) else {}),
         **({"domain-metadata": domains} if domains else {}),
     }
 
@@ -60,6 +61,8 @@ def _described_changes(old: Action, new: Action) -> Iterator[dict[str, Any]]:
     if new["partitionColumns"] != old["partitionColumns"]:
         names = new["partitionColumns"]
         yield {"action": "set-partition-columns", "partition-columns": names}
+    if (comment := new.get("description") or "") != (old.get("description") or ""):
+        yield {"action": "set-table-comment", "comment": comment}
     was, now = old["configuration"], new["configuration"]
     if changed := {name: value for name, value in now.items() if was.get(name) != value}:
         yield {"action": "set-properties", "updates": changed}

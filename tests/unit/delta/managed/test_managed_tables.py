@@ -373,7 +373,7 @@ def test_a_table_is_created_whatever_the_answer(proxy: StoreProxy, fault: Fault)
 def test_the_catalog_learns_what_the_log_has(any_server: str) -> None:
     log = writer(any_server)
     snapshot = created(log)
-    new = NewTable(schema("id", "b"), {**snapshot.configuration, "other": "2"})
+    new = NewTable(schema("id", "b"), {**snapshot.configuration, "other": "2"}, comment="why")
     del new.configuration["own"]
     snapshot = log.advance(snapshot, log.alter(snapshot, new, [], stamp(2)))
     metadata = described(any_server)["metadata"]
