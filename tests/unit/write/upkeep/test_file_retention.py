@@ -77,6 +77,7 @@ class Tables:
         shown = {f"t.{name}": TableVersion(f"t/{name}", 1, "m", 1) for name in "abc"}
         self.control.publish(Cut(1, "", "log", {}, shown))
         table = MagicMock(path="t/a")
+        table.snapshot.is_managed = False
         table.name, table.snapshot.configuration = "t.a", retention_properties(48)
         tracking.tables = {"t.a": table}
         tracking.delta.snapshot = self._snapshot

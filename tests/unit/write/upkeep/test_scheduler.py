@@ -56,7 +56,7 @@ def case(tmp_path: Path) -> Any:
     tracking.control.last_cut.return_value = None
     tracking.tables = {f"t.{name}": MagicMock(path=f"t/{name}", is_shared=False) for name in "ab"}
     for table in tracking.tables.values():
-        table.snapshot = MagicMock(version=1, folder=str(tmp_path / table.path))
+        table.snapshot = MagicMock(version=1, is_managed=False, folder=str(tmp_path / table.path))
         table.snapshot.configuration = retention_properties(24)
     tracking.commits.live.return_value = LiveFiles(1, AddActions(None, {}), object())
     keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}

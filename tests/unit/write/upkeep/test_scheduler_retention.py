@@ -58,6 +58,7 @@ class Kept:
         self.control.publish(Cut(1, "", "log", {}, shown))
         promised.record(self.control)
         table = MagicMock(path="t/a")
+        table.snapshot.is_managed = False
         table.name, table.snapshot.configuration = "t.a", retention_properties(hours)
         tracking.tables = {"t.a": table}
         snapshot = Snapshot(

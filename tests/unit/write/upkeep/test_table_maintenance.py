@@ -15,6 +15,7 @@ from spark_repl.control.records.replaced_tables import touch
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.log.retention_properties import retention_properties
 from spark_repl.runtime.wall_clock import WallClock
+from spark_repl.write.upkeep.file_retention import keep_files
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 
@@ -37,7 +38,7 @@ class Host:
             self.tracking, TARGET, self.maintenance.maintain, print, clock=clock
         )
         self.table = MagicMock(path="t/a", folder=str(folder / "t" / "a"))
-        self.table.snapshot = MagicMock(version=10_000, folder=self.table.folder)
+        self.table.snapshot = MagicMock(version=10_000, is_managed=False, folder=self.table.folder)
         self.table.snapshot.configuration = retention_properties(24)
         self.tracking.tables = {"t.a": self.table}
         (folder / "t" / "a" / "_delta_log").mkdir(parents=True)
@@ -73,3 +74,23 @@ def test_nothing_is_removed_if_the_clock_jumped_ahead(host: Host) -> None:
         assert host.tracking.control.check_owner.call_count == calls
         host.upkeep._prune()
         assert host.tracking.control.prune.call_count == calls
+
+
+def test_a_catalog_does_the_upkeep_of_its_tables(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but checkpoints: it forbids to others what removes or rewrites files."""
+    steps = list[str]()
+    for name in ("_checkpoint", "_compact", "_vacuum_if_due", "_forget_if_due", "_clean_log"):
+        monkeypatch.setattr(
+            host.maintenance, name, lambda table, step=name: steps.append(step)
+        )  # fmt: skip
+    host.maintenance.maintain(host.table)
+    assert len(steps) == 5
+    steps.clear()
+    host.table.snapshot.is_managed = True
+    host.maintenance.maintain(host.table)
+    assert steps == ["_checkpoint", "_forget_if_due"]
+    host.table.snapshot.configuration = {}
+    keep_files(host.tracking.commits, host.table, 10_000)
+    assert host.tracking.commits.set_properties.call_count == 0
