@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup emulators charts demo demo-s3 test slow compat compat-short compat-fresh yarn package soak mutants scenarios bench clean distclean
+.PHONY: help check setup emulators charts demo demo-live demo-s3 test slow compat compat-short compat-fresh yarn package soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -19,6 +19,7 @@ BENCH_LOG ?= spark_repl/demo/bank
 
 help:
 	@echo "make demo   set-up, then the main job on a recorded MySQL log"
+	@echo "make demo-live  a shop on a MySQL server (SPARK_REPL_MYSQL, or mysqld), the page, and a prompt for statements"
 	@echo "make demo-s3  the same on S3 (an emulator); Spark, DuckDB and Polars read the tables"
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
 	@echo "make slow   the tests that make test leaves out for their length (ten minutes)"
@@ -92,6 +93,10 @@ charts: .cache/charts/.installed
 demo: check
 	@$(MAKE) --no-print-directory .venv/.ready
 	$(BIN)/spark-repl demo
+
+demo-live: check
+	@$(MAKE) --no-print-directory .venv/.ready
+	$(BIN)/spark-repl demo --live
 
 demo-s3: setup
 	$(BIN)/spark-repl setup --s3

@@ -19,6 +19,7 @@ from .command_arguments import (
     add_cut_arguments,
     add_quarantine_arguments,
     add_setup_arguments,
+    add_source_arguments,
     add_verify_arguments,
 )
 from .commands import GROUPS, Commands, Parser, add_options
@@ -99,6 +100,17 @@ def _demo(commands: Commands) -> None:
         " --keep)",
     )  # fmt: skip
     demo.add_argument("--log", metavar="DIR", help="folder with another recording of the bank")
+    live = demo.add_argument_group("with --live")
+    live.add_argument(
+        "--live", action="store_true",
+        help="show a running MySQL server's rows arrive, with a page and a prompt, on an own server"
+        " (SPARK_REPL_MYSQL, or mysqld of PATH) or the one that the next options name",
+    )  # fmt: skip
+    live.add_argument(
+        "--database", default="", metavar="NAME",
+        help="database to create on the named server, which stays there",
+    )  # fmt: skip
+    add_source_arguments(live)
 
 
 def _apply(commands: Commands) -> None:

@@ -1,11 +1,17 @@
-"""``spark-repl bench``: figures of this machine; ``spark-repl demo``: the recorded bank."""
+"""``spark-repl bench``: figures of this machine; ``spark-repl demo``: the recorded bank, and a shop
+on a live server."""
 
 from __future__ import annotations
 
 import argparse
+import getpass
+import os
+import sys
+from typing import Any
 
-from ..config import load
+from ..config import Config, load
 from ..errors import ConfigError
+from .command_arguments import PASSWORD_VARIABLE
 from .output import emit
 
 _BANK_PREPARED = "relay:bank-bin.000002:4"
@@ -104,7 +110,54 @@ def apply_bench(options: argparse.Namespace) -> int:
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Apply a recorded log, and check the content of the tables."""
+    """Apply a recorded log, and check the content of the tables; or show a live server's rows."""
+    if options.live:
+        return _live_demo(options)
     from ..demo.bank_demo import run
 
+    if named := [flag for flag, value in _live_values(options).items() if value]:
+        raise ConfigError(f"{named[0]} needs --live", hint="add --live, or leave it out")
     return run(options.keep, log=options.log, target=options.target, as_json=options.json)
+
+
+def _live_values(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``demo --live`` by their flags."""
+    values = {"--database": options.database}
+    for name, value in vars(options).items():
+        if name.startswith("source_"):
+            values["--" + name.removeprefix("source_").replace("_", "-")] = value
+    return values
+
+
+def _live_demo(options: argparse.Namespace) -> int:
+    """Run the live demo. Raise ConfigError for options that contradict each other."""
+    from ..demo.live_demo import LiveOptions, run
+
+    for flag, value in (
+        ("--log", options.log),
+        ("--target", options.target),
+        ("--json", options.json),
+    ):
+        if value:
+            raise ConfigError(f"{flag} is not for demo --live", hint="leave it out")
+    given = {name: value for name, value in _live_values(options).items() if value is not None}
+    database = given.pop("--database")
+    if not given and not database:
+        return run(LiveOptions(keep=options.keep or ""))
+    if not {"--host", "--socket"} & set(given):
+        raise ConfigError("no server is named", hint="give --host HOST, or --socket PATH")
+    if not database:
+        raise ConfigError(
+            "the demo creates a database on that server, and needs a name for it",
+            hint="--database spark_repl_demo",
+        )
+    values = {f"source.{flag[2:].replace('-', '_')}": value for flag, value in given.items()}
+    if not {"--password-env", "--password-file", "--password-command"} & set(given):
+        values["source.password_env"] = PASSWORD_VARIABLE
+        if PASSWORD_VARIABLE not in os.environ and sys.stdin.isatty():
+            asked = f"Password of {given.get('--user', Config().source.user)}: "
+            os.environ[PASSWORD_VARIABLE] = getpass.getpass(asked)
+    for key in ("source.socket", "source.password_file", "source.tls_ca"):
+        if key in values:
+            values[key] = os.path.abspath(values[key])
+    return run(LiveOptions(Config().override(values).source, database, options.keep or ""))

@@ -131,11 +131,21 @@ _INIT_FLAGS = (
     ),
     ("--channel", "channel", "NAME", "part of each commit's appId"),
 )
+PASSWORD_VARIABLE = "SPARK_REPL_PASSWORD"
+"""the environment variable that has the password, if the options name no other place"""
+_PORT = "the server's port"
 _INIT_NUMBERS = (
-    ("--port", "source_port", "the server's port"),
     ("--server-id", "source_server_id", "unique id of this replica (default: one that is free)"),
     ("--workers", "apply_workers", "partitions that decode and write side by side"),
 )
+
+
+def add_source_arguments(command: argparse._ActionsContainer) -> None:
+    """Add the options that name a server and an account on it."""
+    for flag, key, metavar, text in _INIT_FLAGS:
+        if key.startswith("source_"):
+            command.add_argument(flag, dest=key, metavar=metavar, help=text)
+    command.add_argument("--port", dest="source_port", type=int, metavar="N", help=_PORT)
 
 
 def add_setup_arguments(commands: Commands) -> None:
@@ -150,8 +160,10 @@ def add_setup_arguments(commands: Commands) -> None:
     init.add_argument("--force", action="store_true", help="replace an existing file")
     _on(init, "where it will run: writes the files for that place also (default: laptop)")
     init.add_argument("--offline", action="store_true", help="do not connect to the source")
+    add_source_arguments(init)
     for flag, key, metavar, text in _INIT_FLAGS:
-        init.add_argument(flag, dest=key, metavar=metavar, help=text)
+        if not key.startswith("source_"):
+            init.add_argument(flag, dest=key, metavar=metavar, help=text)
     for flag, key, text in _INIT_NUMBERS:
         init.add_argument(flag, dest=key, type=int, metavar="N", help=text)
     _config(commands)

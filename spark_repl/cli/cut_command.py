@@ -25,6 +25,7 @@ from ..control.records.retention import pin, pins, promised_until, recorded, unp
 from ..control.records.shared_tables import shared_shards
 from ..control.table.cut import reader_tables
 from ..errors import ConfigError, SourceError, TargetError
+from ..observe.screen import cell
 from ..observe.status.status import position_text
 from .command_target import channel_of
 from .output import emit, print_table
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from ..control.records.channels import Channel
     from ..control.table.control import Control
     from ..control.table.cut import Cut
-
-
-_CELL_MOST = 60
 
 
 def list_cuts(options: argparse.Namespace) -> int:
@@ -114,20 +112,12 @@ def print_head(options: argparse.Namespace) -> int:
         print(json.dumps({"rows": rows.to_pylist()}, default=_json_value))
         return 0
     names = tuple(rows.column_names)
-    print_table(names, [tuple(_cell(row[name]) for name in names) for row in rows.to_pylist()])
+    print_table(names, [tuple(cell(row[name]) for name in names) for row in rows.to_pylist()])
     return 0
 
 
 def _json_value(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _cell(value: Any) -> str:
-    """Return a value as text of a table on a screen: on one line, and at most 60 characters."""
-    if value is None:
-        return "NULL"
-    text = f"0x{value.hex()}" if isinstance(value, bytes) else " ".join(str(value).split("\n"))
-    return text if len(text) <= _CELL_MOST else text[: _CELL_MOST - 3] + "..."
 
 
 def export_cut(options: argparse.Namespace) -> int:

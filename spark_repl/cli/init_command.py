@@ -24,11 +24,11 @@ from ..config.relative_paths import command_beside, written_beside
 from ..copy.survey import ERROR, Survey, survey
 from ..errors import ConfigError
 from ..runtime.private_files import private_opener
+from .command_arguments import PASSWORD_VARIABLE
 from .config_command import tell
 from .output import emit
 from .places import PLACES, place_files, place_findings
 
-_ENVIRONMENT = "SPARK_REPL_PASSWORD"
 _PASSWORD_WAYS = ("password_env", "password_file", "password_command")
 _SERVER_IDS = range(100_000, 2**32)
 # key -> (its comment in the file, the question on a terminal)
@@ -184,9 +184,11 @@ def ask(
         raise ConfigError("--host is missing", hint="give it, or --socket, or --offline")
     password = ""
     if not any(f"source.{way}" in values for way in _PASSWORD_WAYS):
-        values["source.password_env"] = _ENVIRONMENT
-        if asked and _ENVIRONMENT not in os.environ and not options.offline:
-            password = hidden(f"The account's password (for now; later ${_ENVIRONMENT} has it): ")
+        values["source.password_env"] = PASSWORD_VARIABLE
+        if asked and PASSWORD_VARIABLE not in os.environ and not options.offline:
+            password = hidden(
+                f"The account's password (for now; later ${PASSWORD_VARIABLE} has it): "
+            )
     Config().override(values)
     return Answers(values, place, password)
 

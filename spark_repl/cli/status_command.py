@@ -20,8 +20,9 @@ from ..errors import ConfigError
 from ..observe.metrics import metrics
 from ..observe.screen import screen, summary
 from ..observe.status.status import status
+from ..observe.status.table_figures import FigureReader
 from ..observe.web.lag_history import lag_history
-from ..observe.web.page import page
+from ..observe.web.page import Extras, page
 from ..receiver.report import read_report
 from ..runtime.private_files import private_opener
 from .command_target import channel_of, target_of
@@ -115,7 +116,10 @@ def report(options: argparse.Namespace) -> int:
     config, target = load(options.config) if options.config else None, target_of(options)
     relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
     at = channel_of(options)
-    text = page(status(target, relay, state_path, at=at), lag_history(at.control), live=False)
+    extras = Extras(target, FigureReader(at).figures())
+    text = page(
+        status(target, relay, state_path, at=at), lag_history(at.control), live=False, extras=extras
+    )
     work = Path(f"{options.out}.{os.getpid()}")
     try:
         with open(work, "w", encoding="utf-8", opener=private_opener) as file:

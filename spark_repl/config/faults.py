@@ -57,6 +57,8 @@ def combination_faults(config: Mapping[str, Any]) -> list[str]:
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
         faults.append("observe.listen on an address that is not local needs observe.token_file")
+    if observe.rows and not observe.token_file:
+        faults.append("observe.rows needs observe.token_file: each account here reaches a port")
     return faults
 
 

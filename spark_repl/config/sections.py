@@ -212,6 +212,7 @@ class Observe:
     listen: str = key_field("auto", rules.listen)
     """"auto": ``run`` listens at ``rules.LISTEN`` if that is free, else nowhere; "": nowhere"""
     token_file: str = _path("", rules.ANY)
+    rows: bool = key_field(False, rules.flag)
     log_format: str = key_field("text", rules.choice("text", "json"))
     verify_hours: int = key_field(0, rules.integer(0, 876000))
     verify_rows_per_s: int = key_field(50000, rules.integer(0))

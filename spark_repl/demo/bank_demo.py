@@ -163,7 +163,7 @@ class Demo:
         """Compare the rows with the server's final rows. Return their number. Raise DemoError if
         one differs."""
         last = self.control.cuts()[-1]
-        shown = Table("table", "rows", "Delta version", "one row", title="The tables")
+        listing = Table("table", "rows", "Delta version", "one row", title="The tables")
         total = 0
         for name, columns, rows in expected_tables(self.log / "expected"):
             at = last.tables[name]
@@ -176,8 +176,8 @@ class Demo:
                 )
             total += len(rows)
             example = ", ".join(str(value) for value in rows[0])
-            shown.add_row(name, str(len(rows)), str(at.version), example[:60])
-        self.console.print(shown)
+            listing.add_row(name, str(len(rows)), str(at.version), example[:60])
+        self.console.print(listing)
         self.say(f"{total} rows compared with the server's own end state: all equal.")
         return total
 

@@ -178,6 +178,7 @@ class ChannelRun:
         # GTIDs show what a copy holds, so that a table may be copied later.
         lenient = self.config.source.auto_position and self.config.ddl.unknown == "copy"
         self._begins("copying the tables")
+        self._report.copies(0, 0)
         try:
             with copy_page(self.config) as page:
                 self._announce_page(page)

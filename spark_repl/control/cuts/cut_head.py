@@ -1,21 +1,34 @@
-"""Head of a table at a cut: some of its rows, read by delta-rs without Spark."""
+"""Head of a table at a cut: some of its rows, read by delta-rs without Spark.
+
+The module itself is the process that reads rows for the status page: it reads a request from
+standard input, and prints JSON. Its memory is limited.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import resource
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from ...delta.store.delta_rs_read import opened, read
 from ...delta.store.storage import one_line
-from ...errors import ConfigError
+from ...errors import ConfigError, SparkReplError
+from ..records.channels import channel_at
 from ..records.shared_tables import shared_shards
-from .cut_reader import shard_column, table_at
+from .cut_reader import find_cut, shard_column, table_at
 
 if TYPE_CHECKING:
     from ..table.cut import Cut
     from ..table.layout import Layout
+
+ROWS_MOST, COLUMNS_MOST, TEXT_MOST, BYTES_MOST = 50, 100, 300, 32
+"""of a page: rows, columns, characters of a text, bytes of a binary value"""
+_MEMORY_BYTES = 4 << 30
 
 
 def head(layout: Layout, cut: Cut, name: str, rows: int, where: str = "") -> pa.Table:
@@ -43,3 +56,54 @@ def head(layout: Layout, cut: Cut, name: str, rows: int, where: str = "") -> pa.
             f"the condition is refused: {one_line(str(error))}", table=name,
             hint=f"the columns are {columns}; text stands in single quotes",
         ) from error  # fmt: skip
+
+
+def head_json(request: Mapping[str, str]) -> dict[str, Any]:
+    """Return the columns and the first rows of a table, with large values cut off.
+
+    ``request``: target, state_path, channel, table, and at, the cut. Raise what the target raises.
+    """
+    at = channel_at(request["target"], request["channel"], request["state_path"])
+    cut = find_cut(at.control, request["at"])
+    rows = head(at.layout, cut, request["table"], ROWS_MOST)
+    more = max(rows.num_columns - COLUMNS_MOST, 0)
+    rows = rows.select(range(min(rows.num_columns, COLUMNS_MOST)))
+    return {
+        "table": request["table"],
+        "gtid_executed": cut.gtid_executed,
+        "at": cut.at and cut.at.isoformat(),
+        "columns": [{"name": field.name, "number": _is_number(field)} for field in rows.schema],
+        "columns_left_out": more,
+        "rows": [[value_json(value) for value in row.values()] for row in rows.to_pylist()],
+    }
+
+
+def _is_number(field: pa.Field) -> bool:
+    kinds, kind = pa.types, field.type
+    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+
+
+def value_json(value: Any) -> Any:
+    """Return a value for the page: None for NULL, text, the begin of a long text with its
+    ``length``, or the begin of bytes, as ``hex``, with their number."""
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return {"hex": value[:BYTES_MOST].hex(), "bytes": len(value)}
+    text = json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+    if len(text) > TEXT_MOST:
+        return {"text": text[:TEXT_MOST], "length": len(text)}
+    return text
+
+
+def _main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    try:
+        answer = head_json(json.loads(sys.stdin.read()))
+    except SparkReplError as error:
+        answer = {"error": error.message, "hint": error.hint or ""}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    _main()

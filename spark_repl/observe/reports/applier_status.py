@@ -131,6 +131,7 @@ class ApplierStatus:
             "PROCESSLIST_STATE": STAGING,
             **Failure().columns("LAST_ERROR"),
             "LAST_ERROR_HINT": "",
+            "LAST_ERROR_KIND": "",
             "PROCESSING_TRANSACTION": "",
         }
         self._workers = WorkerStatus(config.apply.workers)
@@ -284,6 +285,7 @@ class ApplierStatus:
             if error is not None:
                 self.coordinator |= Failure.of(error).columns("LAST_ERROR")
                 self.coordinator["LAST_ERROR_HINT"] = getattr(error, "hint", None) or ""
+                self.coordinator["LAST_ERROR_KIND"] = type(error).__name__
         self._write(at_once=True)
 
     def _write(self, *, at_once: bool = False) -> None:

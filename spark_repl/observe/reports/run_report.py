@@ -39,7 +39,7 @@ class RunReport:
 
     def __init__(self, channel: str, path: Callable[[], str]) -> None:
         self._channel, self._path = channel, path
-        self._copied = float("-inf")
+        self._copied, self._copy_began = float("-inf"), ""
 
     def begins(self, doing: str) -> None:
         """Record what the run does from now on, until the next record or the applier's start."""
@@ -48,9 +48,14 @@ class RunReport:
     def copies(self, rows: int, expected: int) -> None:
         """Record the progress of the first copy, at most once a second."""
         moment = time.monotonic()
+        self._copy_began = self._copy_began or now()
         if moment - self._copied >= _EVERY_S or rows >= expected:
             self._copied = moment
-            self.begins(f"copying the tables: {rows:,} of about {expected:,} rows")
+            doing = "copying the tables"
+            if expected:
+                doing += f": {rows:,} of about {expected:,} rows"
+            copied = {"rows": rows, "expected": expected, "began": self._copy_began}
+            self._write({"doing": doing, "copied": copied})
 
     def failed(self, error: BaseException, again_s: float | None = None, attempt: int = 0) -> None:
         """Record the error that stopped the run.
@@ -62,7 +67,9 @@ class RunReport:
         if attempt and again_s is not None:
             at = (datetime.now(UTC) + timedelta(seconds=again_s)).isoformat(timespec="seconds")
         hint = getattr(error, "hint", None) or ""
-        self._write({"error": str(error), "hint": hint, "again_at": at, "attempt": attempt})
+        kind = type(error).__name__
+        fields = {"error": str(error), "kind": kind, "hint": hint, "again_at": at}
+        self._write({**fields, "attempt": attempt})
 
     def ended(self) -> None:
         """Remove the report: the run has ended without an error."""
@@ -102,7 +109,7 @@ def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     since = owner.since if owner else ""
     if process.is_dead and _at(recorded) < since:
         return {}
-    empty = {"doing": "", "error": "", "hint": "", "again_at": None, "attempt": 0}
+    empty = {"doing": "", "error": "", "kind": "", "hint": "", "again_at": None, "attempt": 0}
     return {**empty, **recorded, "alive": not process.is_dead}
 
 

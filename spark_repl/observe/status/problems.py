@@ -25,10 +25,17 @@ _LAST_ERROR = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem: ``what`` is wrong, and a ``hint``."""
+    """A problem: ``what`` is wrong, a ``hint``, and the page of ``docs/`` about it, with its
+    heading."""
 
     what: str
     hint: str
+    doc: str = ""
+
+
+def _of_error(kind: object) -> str:
+    """Return the heading about a class of errors; of all errors if it is unknown."""
+    return f"troubleshooting.md#{str(kind).lower()}" if kind else "troubleshooting.md"
 
 
 def problems(status: Mapping[str, Any]) -> list[Problem]:
@@ -57,6 +64,7 @@ def _of_disks(status: Mapping[str, Any]) -> Iterator[Problem]:
             f" {disk['path']}",
             "make room there: the applier waits for it, and goes on by itself; a receiver that has"
             " ended over it comes with the next start of run, or receive",
+            "troubleshooting.md#the-first-minutes",
         )
 
 
@@ -68,6 +76,7 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
             f"the applier has crashed: process {process['pid']} is gone, and did not say why",
             "start it again: what was not committed is applied then; was it killed, or out of"
             " memory? see its log and the kernel's",
+            "troubleshooting.md",
         )
     (coordinator,) = status["replication_applier_status_by_coordinator"]
     if run and run["error"]:
@@ -75,12 +84,14 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
             f"run {'has failed' if run['alive'] else 'was stopped'} at {run['at']}: {run['error']}"
             f"{next_attempt_text(run)}",
             run["hint"] or "see docs/operations.md, Errors",
+            _of_error(run["kind"]),
         )
     elif state != "starting" and (message := coordinator.get("LAST_ERROR_MESSAGE")):
         yield Problem(
             f"the applier {'has met' if state == 'running' else 'was stopped by'} an error:"
             f" {message}",
             coordinator.get("LAST_ERROR_HINT") or "see docs/operations.md, Errors",
+            _of_error(coordinator.get("LAST_ERROR_KIND")),
         )
     if state in ("running", "starting") and not run and not owner["here"]:
         yield Problem(
@@ -102,12 +113,13 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
     for receiver in status["replication_connection_status"]:
         state, message = receiver["SERVICE_STATE"], receiver["LAST_ERROR_MESSAGE"]
         hint = receiver.get("LAST_ERROR_HINT") or "see its log"
+        doc = _of_error(receiver.get("LAST_ERROR_KIND"))
         if state == "CONNECTING":
-            yield Problem(f"the receiver is not connected: {message or 'it is trying'}", hint)
+            yield Problem(f"the receiver is not connected: {message or 'it is trying'}", hint, doc)
         elif state == "OFF" and message:
             if status["run"] and message in status["run"]["error"]:
                 continue  # it ended the run, whose problem names it
-            yield Problem(f"the receiver was stopped by an error: {message}", hint)
+            yield Problem(f"the receiver was stopped by an error: {message}", hint, doc)
         elif state == "OFF" and status["state"] == "running":
             yield Problem(
                 "the receiver does not run: nothing new comes in",
@@ -162,7 +174,7 @@ def _rows(verified: Mapping[str, Any], counted: str, what: str, hint: str) -> It
     if wrong := unrepaired_rows(verified, counted):
         count = sum(wrong.values())
         named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)
-        yield Problem(f"{count} {what} at {verified['at']}: {named}", hint)
+        yield Problem(f"{count} {what} at {verified['at']}: {named}", hint, "verify.md")
 
 
 def _of_retries(status: Mapping[str, Any]) -> Iterator[Problem]:
@@ -182,6 +194,7 @@ def _of_tables(status: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(
             f"{name} waits for a copy since {why['since']}: {why['reason']} ({why['copy']})",
             f"run copies it by itself; else spark-repl snapshot --config F --table {name}",
+            "operations.md#copies-of-tables",
         )
     for name, why in status["quarantined"].items():
         failed = f"; replayed in vain: {why['failed']}" if why["failed"] else ""
@@ -189,6 +202,7 @@ def _of_tables(status: Mapping[str, Any]) -> Iterator[Problem]:
             f"{name} is in quarantine since {why['since']}, {why['transactions']} transactions are"
             f" kept: {why['reason']}{failed}",
             why["hint"],
+            "quarantine.md",
         )
     if status["state"] != "running":
         for name, position in status["ahead"].items():

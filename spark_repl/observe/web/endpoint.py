@@ -6,7 +6,8 @@ request with the name of another host is refused: a page in a browser could othe
 endpoint, if that page's own host name resolved to this machine.
 
 An ``EndpointSnapshot`` is what the endpoint answers, by path. Requests within a second share one
-status.
+status. Styles and scripts need no token: they are the same everywhere. A browser without the token
+gets a page that asks for it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import socketserver
 import threading
 import time
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from ...config.rules import LISTEN, host_port, is_local
 from ...errors import ConfigError, SparkReplError
@@ -31,22 +34,32 @@ from ...runtime.threads import channel_here, under_channel
 from ..metrics import metrics
 from ..reports.applier_status import Notice
 from ..status.status import status
+from ..status.table_figures import FigureReader
+from .docs import doc_names, doc_page
 from .lag_history import lag_history
-from .page import POLICY, page
+from .page import POLICY, SCRIPTS, STYLES, Extras, asset, page, sign_in_page
+from .table_rows import TableRows
 
 if TYPE_CHECKING:
-    from ...config import Config, Observe
+    from ...config import Config, Observe, Target
     from ...control.records.channels import Channel
 
 logger = logging.getLogger(__name__)
 
-_PLAIN = "text/plain; charset=utf-8"
+_PLAIN, _HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
+_JSON = "application/json"
+_KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+_OWN_SITE = ("same-origin", "none")
+"""values of Sec-Fetch-Site of requests that no page of another site makes"""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+_BASIC = 'Basic realm="spark_repl", charset="UTF-8"'
+_TOKEN_LEAST = 16
+"""characters of a token that protects rows: requests may try others"""
 _TIMEOUT_S = 10.0
 _SNAPSHOT_AGE_MAX_S = 1.0
 """age up to which requests of one path share a snapshot"""
@@ -62,6 +75,12 @@ class Endpoint:
 
     def __init__(self, observe: Observe) -> None:
         self._token = _token(observe.token_file)
+        if observe.rows and len(self._token) < _TOKEN_LEAST:
+            raise ConfigError(
+                f"observe.rows needs a token of at least {_TOKEN_LEAST} characters",
+                file=observe.token_file,
+                hint="openssl rand -hex 24 > TOKEN_FILE",
+            )
         host, port = host_port(observe.listen)
         self._names = (*_LOCAL_NAMES, host) if is_local(observe.listen) else ()
         self._snapshots: Mapping[str, EndpointSnapshot] = {}
@@ -95,26 +114,46 @@ class Endpoint:
     def answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str, str]:
         """Return the answer to a GET: code, text and Content-Type. Errors show no secret."""
         with under_channel(self._channel):
-            code, text = self._answer(path, headers)
-        path = path.partition("?")[0]
-        return code, text, self._snapshots[path].kind if code == HTTPStatus.OK else _PLAIN
+            return self._answer(path, headers)
 
-    def _answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str]:
-        host = headers.get("Host", "")
-        if self._names and _without_port(host) not in self._names:
-            return HTTPStatus.MISDIRECTED_REQUEST, "this is not the host that was asked for\n"
-        if self._token and not self._is_allowed(headers.get("Authorization", "")):
-            return HTTPStatus.UNAUTHORIZED, "the token of observe.token_file is asked for\n"
-        path = path.partition("?")[0]
+    def _answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str, str]:
+        path, _, query = path.partition("?")
+        snapshot = self._snapshots.get(path)
+        if refusal := self._refusal(path, snapshot, headers):
+            return refusal
         if not self._snapshots:
-            return HTTPStatus.SERVICE_UNAVAILABLE, "the applier is starting\n"
-        if path not in self._snapshots:
-            return HTTPStatus.NOT_FOUND, f"here are {' '.join(self._snapshots)}\n"
+            return HTTPStatus.SERVICE_UNAVAILABLE, "the applier is starting\n", _PLAIN
+        if snapshot is None:
+            listed = " ".join(
+                path for path, snapshot in self._snapshots.items() if snapshot.is_listed
+            )
+            return HTTPStatus.NOT_FOUND, f"here are {listed}\n", _PLAIN
         try:
-            return HTTPStatus.OK, self._snapshot(path)
+            text = self._snapshot(path) if snapshot.of is None else snapshot.of(_fields(query))
+            return HTTPStatus.OK, text, snapshot.kind
         except (OSError, SparkReplError) as error:
             logger.warning("nothing to be seen at %s: %s", path, error)
-            return HTTPStatus.SERVICE_UNAVAILABLE, "the target can't be looked at: see the log\n"
+            code = HTTPStatus.SERVICE_UNAVAILABLE
+            return code, "the target can't be looked at: see the log\n", _PLAIN
+
+    def _refusal(
+        self, path: str, snapshot: EndpointSnapshot | None, headers: Any
+    ) -> tuple[HTTPStatus, str, str] | None:
+        """Return the answer to a request that is not allowed; None if it is."""
+        if self._names and _without_port(headers.get("Host", "")) not in self._names:
+            text = "this is not the host that was asked for\n"
+            return HTTPStatus.MISDIRECTED_REQUEST, text, _PLAIN
+        if snapshot is not None and snapshot.of is not None:  # data of the source
+            if not self._token or headers.get("Sec-Fetch-Site", "none") not in _OWN_SITE:
+                return HTTPStatus.FORBIDDEN, "only the page itself may ask for rows\n", _PLAIN
+        elif snapshot is not None and snapshot.is_public:
+            return None
+        if self._token and not self._is_allowed(headers.get("Authorization", "")):
+            if path == "/" and "text/html" in headers.get("Accept", ""):
+                return HTTPStatus.UNAUTHORIZED, sign_in_page(), _HTML
+            text = "the token of observe.token_file is asked for\n"
+            return HTTPStatus.UNAUTHORIZED, text, _PLAIN
+        return None
 
     def _snapshot(self, path: str) -> str:
         with self._snapshot_lock:
@@ -208,7 +247,9 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(body)))
             if code == HTTPStatus.UNAUTHORIZED:
                 self.send_header("WWW-Authenticate", "Bearer")
-                self.send_header("WWW-Authenticate", 'Basic realm="spark_repl", charset="UTF-8"')
+                # A browser would ask for a password, beside the page that asks for the token.
+                if kind == _PLAIN and self.headers.get("Sec-Fetch-Mode", "navigate") == "navigate":
+                    self.send_header("WWW-Authenticate", _BASIC)
             if code == HTTPStatus.METHOD_NOT_ALLOWED:
                 self.send_header("Allow", "GET, HEAD")
             self.end_headers()
@@ -244,27 +285,36 @@ def _token(file: str) -> str:
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
+_FIELDS_MOST = 8
 _STATUS_AGE_MAX_S = 1.0
 """age up to which requests of all paths share one status"""
 
 
 @dataclass(frozen=True)
 class EndpointSnapshot:
-    """One kind of answer. ``kind``: the Content-Type; ``text`` takes the snapshot and returns
-    it."""
+    """One kind of answer. ``kind``: the Content-Type; ``text`` takes the snapshot and returns it.
+
+    ``of``: returns rows of a table instead, for the fields of a query. Such an answer is never
+    kept, and needs a token. ``is_public``: whether it is the same for all targets, and needs no
+    token; ``is_listed``: whether people may look for it.
+    """
 
     kind: str
     text: Callable[[], str]
+    of: Callable[[Mapping[str, str]], str] | None = None
+    is_public: bool = False
+    is_listed: bool = True
 
 
 def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, EndpointSnapshot]:
-    """Return the page, `status --json` and `status --metrics`, by path.
+    """Return the page, `status --json` and `status --metrics`, by path, and what the page needs.
 
-    They leave out information that is only in the tables' own logs. They share one status; the
-    endpoint calls one of them at a time.
+    They leave out information that is only in the tables' own logs, except for the page's figures
+    of tables. They share one status; the endpoint calls one of them at a time.
     """
-    target = config.target
+    target, observe = config.target, config.observe
     last = [(-_STATUS_AGE_MAX_S, dict[str, Any]())]
+    figures = FigureReader(at)
 
     def current() -> dict[str, Any]:
         at_s, fields = last[0]
@@ -273,12 +323,48 @@ def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, End
             last[0] = time.monotonic(), fields
         return fields
 
+    def html() -> str:
+        extras = Extras(target.path, figures.figures(), observe.rows, has_docs=bool(doc_names()))
+        return page(current(), lag_history(at.control), live=True, extras=extras)
+
     return {
-        "/": EndpointSnapshot(
-            "text/html; charset=utf-8", lambda: page(current(), lag_history(at.control), live=True)
-        ),
+        "/": EndpointSnapshot(_HTML, html),
         "/metrics": EndpointSnapshot(TEXT, lambda: metrics(current())),
         "/status.json": EndpointSnapshot(
-            "application/json", lambda: json.dumps(current(), default=str) + "\n"
+            _JSON, lambda: json.dumps(current(), default=str) + "\n"
         ),
-    }
+        **({"/rows": _rows(target, at)} if observe.rows else {}),
+        **_public("/assets/", (*STYLES, *SCRIPTS), asset),
+        **_public("/docs/", doc_names(), doc_page),
+    }  # fmt: skip
+
+
+def _public(
+    folder: str, names: Iterable[str], text: Callable[[str], str]
+) -> dict[str, EndpointSnapshot]:
+    """Return the answers of a folder's files."""
+    return {
+        folder + name: EndpointSnapshot(
+            _KINDS.get(name.rpartition(".")[2], _HTML), partial(text, name), is_public=True,
+            is_listed=False,
+        )
+        for name in names
+    }  # fmt: skip
+
+
+def _rows(target: Target, at: Channel) -> EndpointSnapshot:
+    """Return the answer with rows of a table: JSON, also for an error."""
+    tables = TableRows(target.path, target.state_path, at.name)
+
+    def read(fields: Mapping[str, str]) -> str:
+        try:
+            return tables.read(fields.get("table", ""), fields.get("at", "latest"))
+        except SparkReplError as error:
+            return json.dumps({"error": error.message, "hint": error.hint or ""})
+
+    return EndpointSnapshot(_JSON, str, read, is_listed=False)
+
+
+def _fields(query: str) -> dict[str, str]:
+    """Return the fields of a query; of a repeated field its last value."""
+    return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_FIELDS_MOST))

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .plot import html_table, progress_bar
+from ..screen import plain
+from ..status.table_figures import TableFigures
+from .plot import html_table, time_text
+from .verdict import ago, duration, size_text
 
 if TYPE_CHECKING:
     from .lag_history import LagSample
 
 TABLES_MOST = 500
 _CUTS_MOST = 20
+_STATEMENT_MOST = 120
 Status = Mapping[str, Any]
 
 
 def listings(status: Status, history: Sequence[LagSample]) -> Iterator[str]:
-    """Yield the tables in the order in which readers need them: slow parts, failures, unfinished
+    """Yield the tables that the page shows only on demand: failures first, then unfinished
     work."""
     for caption, names, rows in (
-        ("Tables, those that take most time first", _TABLES, _slowest(status)),
         ("Retries and errors", ("who", "at", "tried again", "what"), list(_errors(status))),
         ("Workers", ("id", "state", "applying", "last applied", "retries", "error"),
          _workers(status)),
@@ -27,37 +32,105 @@ def listings(status: Status, history: Sequence[LagSample]) -> Iterator[str]:
         ("Newest cuts of those that are drawn", ("published", "late", "executed"), _cuts(history)),
         ("Statements that change tables", ("at", "gtid", "tables", "way", "took", "statement"),
          _statements(status)),
+        ("Tables that wait for a copy", ("table", "since", "reason", "copy"), _waiting(status)),
     ):  # fmt: skip
         if rows:
-            yield html_table(caption, names, rows)
-    yield from _copies(status)
+            yield f'<div class="card">{html_table(caption, names, rows)}</div>'
 
 
-_TABLES = ("table", "path", "version", "last change", "seconds of writing", "changes", "changes/s")
+_COLUMNS = ("Table", "Rows", "Size", "Behind", "Last change", "Changes/s", "Last DDL")
+_NUMBERS = ("Rows", "Size", "Changes/s")
 
 
-def _slowest(status: Status) -> list[tuple[str, ...]]:
-    """Return the rows of tables. Only a status with ``each_table`` has their positions."""
+def table_list(
+    status: Status, figures: Mapping[str, TableFigures], *, has_rows: bool, hint: str
+) -> str:
+    """Return the table of the target's tables, those that take most time first.
+
+    ``has_rows``: whether a name opens the table's rows; ``hint``: below the table, as text.
+    """
     tables = sorted(status["tables"].items(), key=_weight)
-    rows: list[tuple[str, ...]] = [
-        (
-            name,
-            table["path"],
-            str(table["version"]),
-            table.get("position", "") + " (ahead)" * table.get("ahead", False),
-            f"{table['write_seconds']:,}",
-            f"{table['row_changes']:,}",
-            f"{table['row_changes_per_s']:,}",
+    waiting = {name for name in status["waiting"] if name not in status["tables"]}
+    names = [*(name for name, _ in tables), *sorted(waiting)][:TABLES_MOST]
+    if not names:
+        return ""
+    head = "".join(f'<th scope="col"{_kind(name)}>{name}</th>' for name in _COLUMNS)
+    rows = "".join(_table_row(status, name, figures.get(name), has_rows=has_rows) for name in names)
+    more = len(tables) + len(waiting) - TABLES_MOST
+    left_out = f'<p class="hint">... and {more:,} more</p>' if more > 0 else ""
+    below = f'<p class="hint">{_text(hint)}</p>' if hint else ""
+    return (
+        '<section><h2>Tables</h2><div class="card wide" tabindex="0" role="region"'
+        f' aria-label="Tables" data-name="Tables"><table class="tables"><thead><tr>{head}</tr>'
+        f"</thead><tbody>{rows}</tbody></table></div>{left_out}{below}</section>"
+    )
+
+
+def _kind(column: str) -> str:
+    return ' class="number"' if column in _NUMBERS else ""
+
+
+def _table_row(status: Status, name: str, figures: TableFigures | None, *, has_rows: bool) -> str:
+    table, figures = status["tables"].get(name, {}), figures or _UNKNOWN
+    named = _text(name)
+    if has_rows and table:
+        named = (
+            f'<button type="button" class="link" data-name="rows of {named}"'
+            f' data-table="{named}" title="Show rows">{named}</button>'
         )
-        for name, table in tables[:TABLES_MOST]
-    ]
-    more = len(tables) - TABLES_MOST
-    return rows + ([(f"... and {more:,} more", *[""] * 6)] if more > 0 else [])
+    cells = (
+        ("", "" if figures.rows is None else f"{figures.rows:,}"),
+        ("", "" if figures.size_bytes is None else size_text(figures.size_bytes)),
+        ("", _behind(status, name)),
+        ("", _time_ago(figures.changed_at)),
+        ("", f"{table['row_changes_per_s']:,g}" if table else ""),
+        (" all", _statement(status, name, figures)),
+    )
+    listed = "".join(
+        f'<td data-label="{column}" class="{"number" if column in _NUMBERS else ""}{extra}">'
+        f"{text or '–'}</td>"
+        for column, (extra, text) in zip(_COLUMNS[1:], cells, strict=True)
+    )
+    path = f"<small>{_text(table['path'])}, version {table['version']}</small>" if table else ""
+    return f'<tr><td class="name">{named}{path}</td>{listed}</tr>'
 
 
-def _weight(item: tuple[str, Mapping[str, Any]]) -> tuple[float, int]:
-    _, table = item
-    return -table["write_seconds"], -table["row_changes"]
+_UNKNOWN = TableFigures()
+
+
+def _behind(status: Status, name: str) -> str:
+    """Return a table's lag, or why it has another one than all tables."""
+    if why := status["quarantined"].get(name):
+        return f'<span class="pill bad">in quarantine</span><small>{_text(why["since"])}</small>'
+    if why := status["waiting"].get(name):
+        return f'<span class="pill warn">waits for a copy</span><small>{_text(why["copy"])}</small>'
+    lag = status["lag"]["applier"]
+    if lag["transactions"] == 0:
+        return "0 s"
+    return "" if lag["seconds"] is None else duration(lag["seconds"])
+
+
+def _time_ago(at: datetime | None) -> str:
+    if at is None:
+        return ""
+    return f'<time datetime="{at.isoformat()}" title="{time_text(at)} UTC">{ago(at)}</time>'
+
+
+def _statement(status: Status, name: str, figures: TableFigures) -> str:
+    """Return the last statement of a table: its time, and its text if it is among the last ones of
+    all tables."""
+    for row in reversed(status["statements"]["last"]):
+        if name in row["tables"].split(", "):
+            text = row["statement"][:_STATEMENT_MOST]
+            more = "…" * (len(row["statement"]) > _STATEMENT_MOST)
+            at = datetime.fromisoformat(row["at"])
+            return f"{_time_ago(at)}<small><code>{_text(text)}{more}</code></small>"
+    return _time_ago(figures.statement_at)
+
+
+def _weight(item: tuple[str, Mapping[str, Any]]) -> tuple[float, int, str]:
+    name, table = item
+    return -table["write_seconds"], -table["row_changes"], name
 
 
 def _errors(status: Status) -> Iterator[tuple[str, ...]]:
@@ -123,20 +196,11 @@ def _statements(status: Status) -> list[tuple[str, ...]]:
     ]
 
 
-def _copies(status: Status) -> Iterator[str]:
-    """Yield the progress of a copy and of a rewrite, and the tables that wait for a copy."""
-    if copy := status["copy"]:
-        more = copy["number"] - len(copy["tables"])
-        names = ", ".join(copy["tables"]) + (f" and {more:,} more" if more else "")
-        text = f"Copy of {names}: {copy['rows']:,} of about {copy['expected']:,} rows"
-        yield progress_bar(text, copy["rows"], copy["expected"])
-    if rewrite := status["statements"]["rewrite"]:
-        text = f"Rewrite of {rewrite['table']}: {rewrite['done']:,} of {rewrite['files']:,} files"
-        yield progress_bar(text, rewrite["done"], rewrite["files"])
-    waiting = [
+def _waiting(status: Status) -> list[tuple[str, ...]]:
+    return [
         (name, why["since"], why["reason"], why["copy"]) for name, why in status["waiting"].items()
     ]
-    if waiting:
-        yield html_table(
-            "Tables that wait for a copy", ("table", "since", "reason", "copy"), waiting
-        )
+
+
+def _text(text: object) -> str:
+    return escape(plain(str(text)))

@@ -1,8 +1,8 @@
 """Page: a status and the target's history as one HTML page, which needs nothing from the network.
 
-The served page has one script, which fetches the page again; without scripts the browser reloads
-it. A page in a file has no script. What comes from a source (names, statements, messages) is text,
-never markup.
+The served page has its style and its scripts from the endpoint, and the script fetches the page
+again. A page in a file contains them. What comes from a source (names, statements, messages) is
+text, never markup.
 """
 
 from __future__ import annotations
@@ -11,121 +11,164 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from ..reports.progress_history import history_points
-from ..screen import behind, doing, plain, running
-from .listings import TABLES_MOST, listings
-from .plot import bar_plot, line_plot
+from ..screen import doing, plain, running
+from .listings import TABLES_MOST, listings, table_list
+from .plot import Plot, html_table
+from .verdict import problem_list, progress, tiles, verdict
 
 if TYPE_CHECKING:
+    from ..status.table_figures import TableFigures
     from .lag_history import LagSample
+    from .plot import Points
+    from .verdict import Verdict
 
-EVERY_S = 5
-"""seconds between two requests of the served page for its next state"""
-SCRIPT = """
-"use strict";
-const main = document.querySelector("main"), notice = document.getElementById("notice");
-let last = new Date(), wake = () => {};
-const named = name => [...main.querySelectorAll("[data-name]")].find(e => e.dataset.name === name);
-function update(page) {
-  const states = [...main.querySelectorAll("[data-name]")].map(
-    e => [e.dataset.name, e.open, e.scrollLeft]);
-  const at = document.activeElement.closest("[data-name]");
-  document.title = page.title;
-  main.replaceChildren(...page.querySelector("main").childNodes);
-  for (const [name, open, left] of states) {
-    const element = named(name);
-    if (element && open) element.open = true;
-    if (element && left) element.scrollLeft = left;
-  }
-  const element = at && named(at.dataset.name);
-  if (element) (element.querySelector("summary") || element).focus({preventScroll: true});
-}
-async function refresh() {
-  try {
-    const answer = await fetch("/", {cache: "no-store", signal: AbortSignal.timeout(15000)});
-    if (!answer.ok) throw new Error("status " + answer.status);
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (getSelection().isCollapsed) update(page);
-    last = new Date();
-    notice.textContent = "";
-  } catch (error) {
-    notice.textContent =
-      "No answer since " + last.toLocaleTimeString() + " (" + error.message + "): this is of then.";
-  }
-}
-document.addEventListener("visibilitychange", () => wake());
-(async () => {
-  for (;;) {
-    await new Promise(resolve => { wake = resolve; setTimeout(resolve, EVERY_MS); });
-    if (!document.hidden) await refresh();
-  }
-})();
-""".replace("EVERY_MS", str(EVERY_S * 1000))
-"""Fetches the page again and replaces its content. What a reader has opened, chosen or scrolled to
-stays. The script makes no markup of its own: names are escaped in one place, by ``page``."""
+Status = Mapping[str, Any]
+_ASSETS = Path(__file__).with_name("assets")
+STYLES, SCRIPTS = ("uPlot.min.css", "page.css"), ("uPlot.iife.min.js", "page.js")
+_REST = "img-src data:; base-uri 'none'; form-action 'none'"
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
+    f" {_REST}; frame-ancestors 'none'"
+)
+"""Content-Security-Policy: a browser may use the endpoint's own styles and scripts, and contact
+nothing else"""
+_COLOURS = {"good": "#1b7a3d", "warn": "#c77700", "bad": "#b3261e", "": "#6b7480"}
+_CUTS_MOST = 20
+_ROWS_HINT = (
+    "The page can also show rows of a table: observe.rows = true, with a token of"
+    " observe.token_file."
+)
 
-_STYLE = """
-:root{color-scheme:light dark;--line:#0b62c4;--soft:#8884;--bad:#b3261e;--good:#1b7a3d}
-@media (prefers-color-scheme:dark){:root{--line:#7db4ff;--bad:#ff8a80;--good:#7bd79b}}
-body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;padding:1rem;max-width:70rem}
-h1{font-size:1.3rem}h2{font-size:1.05rem;margin:1.6rem 0 .4rem}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem .9rem;margin:0}
-dd{margin:0;overflow-wrap:anywhere}dt{font-weight:600}
-.bad{color:var(--bad)}.good{color:var(--good)}
-ol.flow{display:flex;flex-wrap:wrap;gap:.5rem;padding:0;list-style:none}
-ol.flow li{border:1px solid var(--soft);border-radius:.4rem;padding:.4rem .6rem;flex:1 1 9rem}
-ol.flow b{display:block}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%}
-caption{text-align:left;font-weight:600;padding:.2rem 0}
-td,th{border-bottom:1px solid var(--soft);padding:.2rem .6rem .2rem 0;text-align:left;
-vertical-align:top;overflow-wrap:break-word}
-figure{margin:0 0 1rem}svg{width:100%;height:7rem;border-bottom:1px solid var(--soft)}
-polyline{fill:none;stroke:var(--line);stroke-width:1.5;vector-effect:non-scaling-stroke}
-rect{fill:var(--line)}
-.mark{stroke:var(--bad);stroke-width:1;stroke-dasharray:3 3;vector-effect:non-scaling-stroke}
-progress{width:100%}pre{overflow-x:auto}#notice{margin:0}
-:focus-visible{outline:2px solid var(--line);outline-offset:2px}
-"""
+
+@dataclass(frozen=True)
+class Extras:
+    """What a page shows beside the status. ``target``: where the tables are; ``figures``: of the
+    tables, by name; ``has_rows``: whether the page can ask for a table's rows; ``has_docs``:
+    whether the endpoint has the documentation."""
+
+    target: str = ""
+    figures: Mapping[str, TableFigures] = field(default_factory=dict)
+    has_rows: bool = False
+    has_docs: bool = False
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the text of a file of the package's ``assets``."""
+    return (_ASSETS / name).read_text("utf-8")
+
+
+def page(
+    status: Status, history: Sequence[LagSample], *, live: bool, extras: Extras = Extras()
+) -> str:
+    """Return a complete HTML document.
+
+    A ``live`` page has a script that fetches it again every few seconds. Another page contains the
+    status as JSON.
+    """
+    result, figures = verdict(status), extras.figures
+    rows = [table.rows for table in figures.values()]
+    sizes = [table.size_bytes for table in figures.values()]
+    hint = "" if extras.has_rows or not live else _ROWS_HINT
+    parts = [
+        _header(status, result, extras),
+        problem_list(status, docs=live and extras.has_docs),
+        progress(status),
+        tiles(status, _total(rows), _total(sizes)) if status["cuts"] else "",
+        _plots(status, history) if status["cuts"] or status["past"] else "",
+        table_list(status, figures, has_rows=extras.has_rows, hint=hint),
+        _more(status, history),
+    ]
+    if not live:
+        parts.append(_as_json(status))
+    else:
+        cuts = json.dumps([sample.at.isoformat() for sample in history[: -_CUTS_MOST - 1 : -1]])
+        parts.append(f'<div data-cuts="{escape(cuts)}" hidden></div>')
+    parts.append(_foot())
+    title = f"{result.text} · {_source(status)} · spark_repl"
+    return document(title, "".join(parts), kind=result.kind, live=live)
+
+
+def document(title: str, content: str, *, kind: str = "", live: bool) -> str:
+    """Return an HTML document around the ``content`` of ``main``, which the script replaces.
+    ``kind``: of a verdict, for the icon."""
+    if live:
+        icon = quote(
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+            f'<circle cx="8" cy="8" r="7" fill="{_COLOURS[kind]}"/></svg>'
+        )
+        head = f'<link rel="icon" href="data:image/svg+xml,{icon}">{_LINKED_STYLES}'
+        scripts = "".join(f'<script src="/assets/{name}"></script>' for name in SCRIPTS)
+    else:
+        head = f'<meta http-equiv="Content-Security-Policy" content="{_file_policy()}">'
+        head += "".join(f"<style>{asset(name)}</style>" for name in STYLES)
+        scripts = "".join(f"<script>{asset(name)}</script>" for name in SCRIPTS)
+    notice = '<p id="notice" class="bad" role="status"></p>'
+    body = f"<main>{content}</main>{_ROWS_DIALOG if live else ''}{notice}{scripts}"
+    return _html(title, head, body, " data-live" if live else "")
+
+
+_LINKED_STYLES = "".join(f'<link rel="stylesheet" href="/assets/{name}">' for name in STYLES)
+
+
+def text_document(title: str, content: str) -> str:
+    """Return an HTML document without scripts, with the endpoint's style."""
+    return _html(title, _LINKED_STYLES, f'<main class="text">{content}</main>')
+
+
+def _html(title: str, head: str, body: str, attributes: str = "") -> str:
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"{head}<title>{_text(title)}</title></head><body{attributes}>{body}</body></html>\n"
+    )
+
+
+def sign_in_page() -> str:
+    """Return the page that asks for the token."""
+    content = (
+        '<div class="card signin"><h1>spark_repl</h1><p>The token of observe.token_file:</p>'
+        '<form><input type="password" aria-label="Token" autocomplete="current-password"'
+        ' autofocus required><button type="submit">Show the page</button></form>'
+        "<noscript><p>This page needs scripts. /status.json has the status as JSON.</p></noscript>"
+        "</div>"
+    )
+    return document("spark_repl", content, live=True)
+
+
+_ROWS_DIALOG = (
+    '<dialog id="rows" aria-label="Rows of a table"><div class="bar"><h2></h2>'
+    '<label>At <select></select></label><button type="button" class="close">Close</button></div>'
+    '<p class="about" role="status"></p><div class="wide" tabindex="0" role="region"'
+    ' aria-label="Rows"></div></dialog>'
+)
+
+
+def _file_policy() -> str:
+    """Return the policy of a page in a file: the styles and scripts that it contains, and no
+    network."""
+    styles, scripts = (
+        " ".join(_digest(asset(name)) for name in names) for names in (STYLES, SCRIPTS)
+    )
+    return f"default-src 'none'; style-src {styles}; script-src {scripts}; {_REST}"
 
 
 def _digest(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-_BARE = f"default-src 'none'; style-src {_digest(_STYLE)}; base-uri 'none'; form-action 'none'"
-POLICY = f"{_BARE}; script-src {_digest(SCRIPT)}; connect-src 'self'; frame-ancestors 'none'"
-"""Content-Security-Policy: a browser may use this style and this script, nothing else"""
-Status = Mapping[str, Any]
-
-
-def page(status: Status, history: Sequence[LagSample], *, live: bool) -> str:
-    """Return a complete HTML document.
-
-    A ``live`` page has a script that fetches it again every few seconds. Another page contains the
-    status as JSON.
-    """
-    (applier,) = status["replication_applier_status"]
-    channel = _text(applier["CHANNEL_NAME"])
-    now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
-    parts = [_first(status), _flow(status), _plots(status, history), *listings(status, history)]
-    head = f'<meta http-equiv="Content-Security-Policy" content="{_BARE}">'
-    script = ""
-    if live:
-        head = f'<noscript><meta http-equiv="refresh" content="{EVERY_S}"></noscript>'
-        script = f'<p id="notice" class="bad" role="status"></p><script>{SCRIPT}</script>'
-    else:
-        parts.append(_as_json(status))
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"{head}<title>spark_repl {channel}: {_text(status['state'])}</title>"
-        f"<style>{_STYLE}</style></head><body><main><h1>Channel {channel}, {now}</h1>"
-        f"{''.join(parts)}</main>{script}</body></html>\n"
-    )
+def _total(counts: Sequence[int | None]) -> int | None:
+    present = [count for count in counts if count is not None]
+    return sum(present) if present else None
 
 
 def _as_json(status: Status) -> str:
@@ -139,81 +182,127 @@ def _text(value: object) -> str:
     return escape(plain(str(value)))
 
 
-def _first(status: Status) -> str:
-    """Return the summary: state, lag, problems, current work."""
-    lag, wrong = status["lag"], status["problems"]
-    runs = "good" if status["state"] == "running" else "bad"
-    rows = [
-        ("running", f'<span class="{runs}">{_text(running(status))}</span>'),
-        ("behind", f"applier {_text(behind(lag['applier']))}"),
-    ]
-    if status["replication_connection_status"]:
-        rows.append(("", f"receiver {_text(behind(lag['receiver']))}"))
-    rows.append(("wrong", f"{len(wrong)}" if wrong else '<span class="good">nothing</span>'))
-    rows += [
-        ("", f'<span class="bad">{_text(problem["what"])}</span><br>Try: {_text(problem["hint"])}')
-        for problem in wrong
-    ]
-    rows.append(("doing", _text(doing(status))))
-    listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows)
-    return f"<dl>{listed}</dl>"
-
-
-def _flow(status: Status) -> str:
-    """Return the data flow, each part with its figures."""
+def _source(status: Status) -> str:
+    """Return the source's name: its host, or what is known instead."""
+    for receiver in status["replication_connection_status"]:
+        if receiver["SOURCE_HOST"]:
+            return str(receiver["SOURCE_HOST"])
     (place,) = status["replica_status"]
-    rates, counters = status["rates"], status["counters"]
-    steps = list[tuple[str, str]]()
+    return str(place["Source_UUID"] or "no source yet")
+
+
+def _header(status: Status, result: Verdict, extras: Extras) -> str:
+    """Return the title: the source, the target, and the verdict."""
+    (applier,) = status["replication_applier_status"]
+    to = f"to {_text(extras.target)} · " if extras.target else ""
+    return (
+        f'<header><p class="way">spark_repl · MySQL</p><div class="title">'
+        f'<h1>{_text(_source(status))}</h1><span class="pill {result.kind}">{_text(result.text)}'
+        f'</span><span>{_text(result.more)}</span></div><p class="way">{to}channel'
+        f" {_text(applier['CHANNEL_NAME'])}</p></header>"
+    )
+
+
+def _foot() -> str:
+    now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+    return f'<p class="foot">As of {now} UTC.</p>'
+
+
+def _plots(status: Status, history: Sequence[LagSample]) -> str:
+    """Return the three plots that users watch: lag, row changes, and latency."""
+    hour = status["past"]
+    late, marks = _lag_points(status), _marks(status)
+    drawn = (
+        Plot("Lag", "Behind what was received, worst of each 10 s", "s", {"behind": late}, marks),
+        Plot("Changes", "Applied, mean of each 10 s", "/s", {
+            "row changes": history_points(hour, "row_changes_per_s"),
+            "transactions": history_points(hour, "transactions_per_s"),
+        }, marks),
+        Plot("End-to-end latency", "From the source's commit to a readable cut", "s",
+             {"latency": [(m.at, m.late_s) for m in _last_hour(history)]}, marks),
+    )  # fmt: skip
+    plots = "".join(plot.html() for plot in drawn)
+    hint = '<p class="hint">Dashed lines are statements that change tables.</p>' if marks else ""
+    return f'<section><h2>Last hour</h2><div class="plots">{plots}</div>{hint}</section>'
+
+
+_HOUR = timedelta(hours=1)
+
+
+def _last_hour(history: Sequence[LagSample]) -> Sequence[LagSample]:
+    """Return the samples of the hour before the newest one."""
+    if not history:
+        return history
+    return [sample for sample in history if sample.at >= history[-1].at - _HOUR]
+
+
+def _lag_points(status: Status) -> Points:
+    """Return the samples of the lag, and the lag of now, if it is known exactly."""
+    late, lag = history_points(status["past"], "late_s"), status["lag"]["applier"]
+    if late and status["state"] == "running" and not lag["at_most"]:
+        late.append((datetime.now(UTC), lag["seconds"]))
+    return late
+
+
+def _marks(status: Status) -> list[tuple[datetime, str]]:
+    return [
+        (datetime.fromisoformat(row["at"]), f"{row['tables']} {row['statement']}")
+        for row in status["statements"]["last"]
+    ]
+
+
+def _more(status: Status, history: Sequence[LagSample]) -> str:
+    """Return what operators and developers look for: places, further plots, and lists."""
+    plots = "".join(plot.html() for plot in _more_plots(status, history))
+    return (
+        '<details class="more" data-name="more"><summary>More: positions, workers, retries, cuts,'
+        f' statements</summary>{_places(status)}<div class="plots">{plots}</div>'
+        f"{_latencies(status)}{''.join(listings(status, history))}</details>"
+    )
+
+
+def _more_plots(status: Status, history: Sequence[LagSample]) -> Sequence[Plot]:
+    hour, marks = status["past"], _marks(status)
+    return (
+        Plot("Latency of the kept cuts", "From the source's commit to the cut", "s",
+             {"latency": [(m.at, m.late_s) for m in history]}, marks),
+        Plot("Rate of the kept cuts", "Between two cuts", "transactions/s",
+             {"transactions": [(m.at, m.transactions_per_s) for m in history[1:]]}, marks),
+        Plot("Transactions in a commit", "How many are committed at once", "transactions",
+             {"in a group": history_points(hour, "transactions_per_group")}, marks),
+        Plot("Parallelism of the source", "Transactions that the source committed side by side",
+             "transactions", {"in a wave": history_points(hour, "transactions_per_wave")}, marks),
+    )  # fmt: skip
+
+
+def _latencies(status: Status) -> str:
+    """Return the histogram of this run, from commit to cut, as a table."""
+    waited = status["commit_to_cut"]
+    if not waited or not any(waited["counts"]):
+        return ""
+    names = [f"within {bound:g} s" for bound in waited["bounds_s"]] + ["later"]
+    rows = [(name, f"{count:,}") for name, count in zip(names, waited["counts"], strict=True)
+            if count]  # fmt: skip
+    title = "From commit to cut, transactions of this run"
+    return f'<div class="card">{html_table(title, ("time", "transactions"), rows)}</div>'
+
+
+def _places(status: Status) -> str:
+    """Return what runs, and the positions of the data's way."""
+    (place,) = status["replica_status"]
+    counters = status["counters"]
+    steps = [("running", running(status)), ("doing", doing(status))]
     for receiver in status["replication_connection_status"]:
         steps.append(("source", f"{receiver['SOURCE_HOST']} {receiver['SOURCE_UUID']}"))
         read = f"{receiver['SOURCE_LOG_FILE']}:{receiver['READ_SOURCE_LOG_POS']}"
         steps.append(("receiver", f"{receiver['SERVICE_STATE']}, read to {read}"))
     steps += [
         ("relay log", f"applied to {status['relay_position'] or 'nothing'}"),
-        ("coordinator", f"{counters.get('transactions', 0):,} transactions in"
-                        f" {counters.get('groups', 0):,} groups of this run, whose source had"
-                        f" committed them in {counters.get('waves', 0):,} waves, side by side"),
-        ("workers", f"{len(status['replication_applier_status_by_worker'])},"
-                    f" {rates['row_changes_per_s']:,} row changes/s"),
-        ("tables", f"{len(status['tables'])} in {status['cuts']} cuts that are kept;"
-                   f" {rates['transactions_per_s']:,} transactions/s"),
+        ("this run", f"{counters.get('transactions', 0):,} transactions in"
+                     f" {counters.get('groups', 0):,} commits, and in"
+                     f" {counters.get('waves', 0):,} waves of the source"),
+        ("cuts", f"{status['cuts']:,} are kept"),
         ("executed", str(status["gtid_executed"] or place["Executed_Gtid_Set"] or "nothing")),
     ]  # fmt: skip
-    items = "".join(f"<li><b>{_text(name)}</b>{_text(text)}</li>" for name, text in steps)
-    return f'<h2>Data flow</h2><ol class="flow">{items}</ol>'
-
-
-def _plots(status: Status, history: Sequence[LagSample]) -> str:
-    """Return plots of lag and throughput, and of the time from commit to cut in this run.
-
-    The last hour is shown by the applier's own samples, a longer time by the retained cuts.
-    Statements are marks.
-    """
-    hour, lag = status["past"], status["lag"]["applier"]
-    late = history_points(hour, "late_s")
-    if late and status["state"] == "running" and not lag["at_most"]:
-        late.append((datetime.now(UTC), lag["seconds"]))
-    marks = [
-        (datetime.fromisoformat(row["at"]), f"{row['tables']} {row['statement']}")
-        for row in status["statements"]["last"]
-    ]
-    drawn = [
-        line_plot("Behind what was received, worst of 10 s", "s", late, marks),
-        line_plot("Applied", "transactions/s", history_points(hour, "transactions_per_s"), marks),
-        line_plot("Applied", "row changes/s", history_points(hour, "row_changes_per_s"), marks),
-        line_plot("How parallel the source's history is", "transactions/wave",
-             history_points(hour, "transactions_per_wave"), marks),
-        line_plot("How many are committed at once", "transactions/group",
-             history_points(hour, "transactions_per_group"), marks),
-        line_plot("Late, from the source's commit to the cut, by the cuts that are kept", "s",
-             [(m.at, m.late_s) for m in history], marks),
-        line_plot("Applied, by the cuts that are kept", "transactions/s",
-             [(m.at, m.transactions_per_s) for m in history[1:]], marks),
-    ]  # fmt: skip
-    if waited := status["commit_to_cut"]:
-        names = [f"within {bound:g} s" for bound in waited["bounds_s"]] + ["later"]
-        drawn.append(
-            bar_plot("From commit to cut, transactions of this run", names, waited["counts"])
-        )
-    plots = "".join(drawn)
-    return f"<h2>Over time</h2>{plots}" if plots else ""
+    items = "".join(f"<dt>{_text(name)}</dt><dd>{_text(text)}</dd>" for name, text in steps)
+    return f'<dl class="card places">{items}</dl>'

@@ -111,7 +111,7 @@ def test_without_a_terminal_the_host_has_to_be_given(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(init_command._ENVIRONMENT, raising=False)
+    monkeypatch.delenv(init_command.PASSWORD_VARIABLE, raising=False)
     asked = []
 
     def answer(question: str, usual: Any) -> str:
@@ -147,7 +147,7 @@ def test_init_chooses_a_free_server_id(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_init_writes_no_file_without_a_source(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(init_command._ENVIRONMENT, "planted")
+    monkeypatch.setenv(init_command.PASSWORD_VARIABLE, "planted")
     file = tmp_path / "r.toml"
     assert main(["init", "--config", str(file), "--socket", str(tmp_path / "none")]) == 1
     assert "can't connect" in capsys.readouterr().err and not os.listdir(tmp_path)

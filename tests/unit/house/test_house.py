@@ -89,11 +89,9 @@ def own_files() -> list[Path]:
 
 
 def test_unit_tests_mirror_the_rooms() -> None:
-    """A room's tests are in one folder, or in folders of the same names as the room's folders.
-
-    The demo has none: it runs whole (``crash/test_demo``)."""
+    """A room's tests are in one folder, or in folders of the same names as the room's folders."""
     package, unit = ROOT / PACKAGE, ROOT / "tests" / "unit"
-    rooms = {path.parent.name for path in package.glob("*/__init__.py")} - {"demo"}
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
     inner = {path.parent.relative_to(package) for path in package.glob("*/*/__init__.py")}
     folders = {path.parent.relative_to(unit) for path in unit.rglob("test_*.py")}
     assert {path.as_posix().partition("/")[0] for path in folders} == {".", "house", *rooms}

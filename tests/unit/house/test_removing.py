@@ -38,11 +38,12 @@ ELSEWHERE = {
     "bench.endurance", "bench.recorded", "binlog.kernels.cache", "cli.config_command",
     "cli.cut_command", "cli.init_command", "cli.status_command", "cli.setup", "receiver.archiver",
     "receiver.purge", "receiver.recovery", "receiver.restored_log", "receiver.writer",
-    "relay.archive", "runtime.java", "service.supervisor",
+    "relay.archive", "runtime.java", "service.supervisor", "demo.live_demo",
 }  # fmt: skip
 """the relay log and its archive, of which each receiver removes its own generation and those that
 it replaces, caches of the user, files that a command is asked to write, targets of a bench,
-an empty folder by which ``config check`` tries a target, a receiver's own note of its error"""
+an empty folder by which ``config check`` tries a target, a receiver's own note of its error,
+the folder that a demo made"""
 NO_FILES = {"decode.cascades.cascade_simulation"}
 
 

@@ -40,7 +40,6 @@ NAMELESS = 56
 named after what their names are about (``rules.masking`` has ``masked``)."""
 SMALL_FOR_A_REASON = {
     "binlog.types.geometry_vector": "GEOMETRY and VECTOR are stored as no other type is",
-    "control.cuts.cut_head": "reads without Spark; its neighbour ``cut_reader`` reads with it",
     "delta.files.variant_struct": "``statistics`` and ``delta_columns``, which imports it, use it",
     "expressions.syntax": "what the readers of expressions hand to their resolution",
     "service.many_workers_daemon": "Spark starts it by its name",
