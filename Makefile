@@ -49,20 +49,27 @@ check:
 	  echo "Error: $${major:+Java $$major found, }Java 17 or 21 is needed. Try: install openjdk-17-jre-headless (or 21), or set JAVA_HOME" >&2;; esac; \
 	exit $$missing
 
-.venv/.installed: pyproject.toml constraints.txt tests/package/duckdb_delta.txt
-	@echo "Installing into .venv (some minutes the first time)"
+# What `make demo` needs, and no more; the tests' tools come with `make setup`.
+.venv/.package: pyproject.toml constraints.txt
+	@echo "Installing into .venv (a minute or two the first time)"
 	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]'
+	touch $@
+
+# The applier needs no jars.
+.venv/.ready: .venv/.package
+	$(BIN)/spark-repl setup
+	touch $@
+
+.venv/.installed: .venv/.package tests/package/duckdb_delta.txt
+	@echo "Installing the tests' tools into .venv"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,readers,browser]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade \
 		--target .venv/duckdb_delta -r tests/package/duckdb_delta.txt
 	touch $@
 
-# The applier needs no jars. Tests read tables by Spark.
-.venv/.ready: .venv/.installed
-	$(BIN)/spark-repl setup
-	touch $@
-
-.venv/.jars: .venv/.ready
+# Tests read tables by Spark.
+.venv/.jars: .venv/.ready .venv/.installed
 	$(BIN)/spark-repl setup --delta
 	touch $@
 
