@@ -22,15 +22,17 @@ import pytest
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
 from spark_repl.cli.main import main
-from spark_repl.control.records.channels import opened
+from spark_repl.control.records.channels import channel_at, opened
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.observe.reports.progress_history import COLUMNS
 from spark_repl.observe.status import status
+from spark_repl.observe.status.table_figures import FigureReader
 from spark_repl.observe.web import endpoint
 from spark_repl.observe.web.lag_history import lag_history
 from spark_repl.observe.web.page import page as whole
-from tests.support.binlog_writer import LogWriter, Table, insert
+from spark_repl.observe.web.table_rows import TableRows
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import (
     HERE,
     applier,
@@ -267,3 +269,42 @@ def asked(port: int, path: str) -> tuple[int, str, str]:
     text = answer.read().decode()
     connection.close()
     return answer.status, answer.headers["Content-Type"], text
+
+
+def test_figures_of_tables_follow_their_logs(log: LogWriter, tmp_path: Path) -> None:
+    target = tmp_path / "lake"
+    run(log.folder, target)
+    reader = FigureReader(channel_at(str(target)))
+    first = reader.figures()["t.a"]
+    files = list((target / "t" / "a").glob("*.parquet"))
+    assert first.rows == 5 and first.size_bytes == sum(path.stat().st_size for path in files)
+    assert first.changed_at is not None and first.statement_at is not None
+    assert first.statement_at <= first.changed_at
+    log.transaction(insert(A, (9, "x")))
+    log.transaction(delete(A, (0, "x")))
+    log.transaction(delete(A, (1, "x")))
+    run(log.folder, target)
+    second = reader.figures()["t.a"]
+    assert second.rows == 4, "deleted rows do not count"
+    assert second.changed_at is not None and second.changed_at > first.changed_at
+    assert second.statement_at == first.statement_at
+    log.ddl("ALTER TABLE t.a ADD COLUMN more INT")
+    run(log.folder, target)
+    third = reader.figures()["t.a"]
+    assert third.statement_at is not None and third.statement_at > first.statement_at
+    assert third.changed_at == second.changed_at, "a statement without rows changes none"
+
+
+@pytest.mark.slow
+def test_rows_for_the_page_are_those_of_the_cut(log: LogWriter, tmp_path: Path) -> None:
+    hostile = Table(HOSTILE)
+    log.ddl(hostile.create.replace(f"t.{HOSTILE}", f"t.`{HOSTILE}`"))
+    log.transaction(insert(hostile, (1, HOSTILE)))
+    run(log.folder, tmp_path / "lake", group_max_transactions=1)
+    tables = TableRows(str(tmp_path / "lake"), "", "")
+    answer = json.loads(tables.read(f"t.{HOSTILE}", "latest"))
+    assert answer["rows"] == [["1", HOSTILE]] and answer["columns"][0]["number"]
+    assert answer["gtid_executed"] == cuts(tmp_path / "lake")[-1].gtid_executed
+    early = json.loads(tables.read("t.a", str(cuts(tmp_path / "lake")[3].at)))
+    assert 0 < len(early["rows"]) < 5
+    assert "has no table" in json.loads(tables.read("t.none", "latest"))["error"]

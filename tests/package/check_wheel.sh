@@ -45,6 +45,8 @@ quiet spark-repl apply --relay "$bank" --target lake
 quiet spark-repl apply --relay "$bank" --target lake # nothing is left to do
 quiet spark-repl status --target lake
 quiet spark-repl cut show --target lake
+quiet spark-repl report --target lake --out report.html # the page's style and scripts are in the wheel
+quiet python -c 'from spark_repl.observe.web.docs import doc_names; assert "troubleshooting.md" in doc_names()'
 quiet spark-repl relay verify "$bank"
 quiet spark-repl setup
 quiet spark-repl demo --keep kept
