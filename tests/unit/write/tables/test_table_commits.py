@@ -38,7 +38,7 @@ class Made:
         self.delta.create(self.folder, NewTable(SCHEMA, {}), Stamp(APP, 10, ""))
         self.control = Control(str(folder / "control"))
         self.control.claim()
-        self.options = SimpleNamespace(accept_foreign=False)
+        self.options = SimpleNamespace(accept_foreign=False, inline_vector_bytes=0)
         options: Any = self.options
         self.commits = TableCommits(self.control, self.delta, APP, options)
         snapshot, unknown = self.delta.snapshot(self.folder), object()
