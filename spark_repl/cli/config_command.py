@@ -202,8 +202,7 @@ def _catalog(config: Config) -> Iterator[Finding]:
     if catalog.managed:
         yield Finding(
             WARNING,
-            "catalog.managed has never been tested against Databricks, nor against Unity Catalog's"
-            " server in Java",
+            "catalog.managed has never been tested against Databricks",
             "try it with a copy of your tables first (docs/catalogs.md#managed-tables)",
         )
     elif catalog.name and not catalog.metastore:

@@ -164,6 +164,8 @@ class UnityServer(ThreadingHTTPServer):
 def _check_properties(properties: Mapping[str, str]) -> None:
     if restricted := [name for name in _RESTRICTED if name in properties]:
         raise Refusal(400, "InvalidParameterValueException", f"restricted: {restricted}")
+    if any(len(value) > 255 for value in properties.values()):
+        raise Refusal(500, "InternalServerErrorException", "value too long, as for the Java server")
 
 
 def _describe(metadata: Json, updates: Mapping[str, Json]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _DOMAINS = ("delta.clustering", "delta.rowTracking")
 """domains that the API has"""
+_OWN, _LONGEST = ("spark_repl.", "mysql."), 255
 _FIELDS = {
     "elementType": "element-type",
     "containsNull": "contains-null",
@@ -33,7 +34,7 @@ def new_metadata(state: LogState) -> dict[str, Any]:
         "table-type": "MANAGED",
         "columns": columns(metadata["schemaString"]),
         "partition-columns": metadata["partitionColumns"],
-        "properties": metadata["configuration"],
+        "properties": _described(metadata["configuration"]),
         "protocol": _protocol(state.protocol),
         "last-commit-timestamp-ms": state.timestamp_ms,
         **({"comment": comment} if (comment := metadata.get("description")) else {}),
@@ -63,11 +64,21 @@ def _described_changes(old: Action, new: Action) -> Iterator[dict[str, Any]]:
         yield {"action": "set-partition-columns", "partition-columns": names}
     if (comment := new.get("description") or "") != (old.get("description") or ""):
         yield {"action": "set-table-comment", "comment": comment}
-    was, now = old["configuration"], new["configuration"]
+    was, now = _described(old["configuration"]), _described(new["configuration"])
     if changed := {name: value for name, value in now.items() if was.get(name) != value}:
         yield {"action": "set-properties", "updates": changed}
     if removed := sorted(was.keys() - now.keys()):
         yield {"action": "remove-properties", "removals": removed}
+
+
+def _described(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that the catalog gets. Unity Catalog's server stores no value of more
+    than 255 characters. Only the applier reads its own long ones, in the log."""
+    return {
+        name: value
+        for name, value in configuration.items()
+        if len(value) <= _LONGEST or not name.startswith(_OWN)
+    }
 
 
 def columns(schema_string: str) -> Any:
