@@ -185,8 +185,8 @@ def _text(value: object) -> str:
 def _source(status: Status) -> str:
     """Return the source's name: its host, or what is known instead."""
     for receiver in status["replication_connection_status"]:
-        if receiver["SOURCE_HOST"]:
-            return str(receiver["SOURCE_HOST"])
+        if host := str(receiver["SOURCE_HOST"]):
+            return "localhost" if host.startswith("/") else host  # not the path of a socket
     (place,) = status["replica_status"]
     return str(place["Source_UUID"] or "no source yet")
 

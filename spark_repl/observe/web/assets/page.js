@@ -67,6 +67,12 @@
     }]}};
   }
 
+  /* At least a minute. Of a single time uPlot would show a day. */
+  function minute(plot, low, high) {
+    const end = plot.data[0].length === 1 ? plot.data[0][0] : high;
+    return [Math.min(low, end - 60), end];
+  }
+
   function draw(figure) {
     const area = figure.querySelector(".area"), data = JSON.parse(figure.dataset.plot);
     const colours = [colour("--plot"), colour("--plot2")], grid = {stroke: colour("--line"), width: 1};
@@ -80,7 +86,8 @@
     const plot = new uPlot({
       width: area.clientWidth || 300, height: 180, plugins: [marks(data.marks)],
       cursor: {y: false, drag: {x: true, y: false}}, legend: {live: true},
-      scales: {y: {range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
+      scales: {x: {range: minute},
+               y: {range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
       axes: [
         {...axis, values: times, space: 70},
         {...axis, size: 52, space: 32, label: data.axis, labelSize: 18, labelGap: 0,
