@@ -104,6 +104,7 @@ def add_quarantine_arguments(commands: Commands) -> None:
             )
 
 
+READERS = ("spark", "deltalake", "pandas", "polars", "duckdb")
 PLACE_NAMES = (
     "laptop", "standalone", "kubernetes", "yarn", "emr", "glue", "databricks", "fabric", "dataproc"
 )  # fmt: skip
@@ -160,6 +161,21 @@ def add_setup_arguments(commands: Commands) -> None:
     init.add_argument("--force", action="store_true", help="replace an existing file")
     _on(init, "where it will run: writes the files for that place also (default: laptop)")
     init.add_argument("--offline", action="store_true", help="do not connect to the source")
+    init.add_argument(
+        "--plan", action="store_true", help="only show what run would copy; write nothing"
+    )
+    init.add_argument(
+        "--database", action="append", dest="filters_do_db", metavar="DB",
+        help="replicate only this database; may be repeated",
+    )  # fmt: skip
+    init.add_argument(
+        "--reader",
+        action="append",
+        choices=READERS,
+        metavar="READER",
+        help="an engine that will read the tables; may be repeated (default: spark). One of "
+        f"{', '.join(READERS)}",
+    )
     add_source_arguments(init)
     for flag, key, metavar, text in _INIT_FLAGS:
         if not key.startswith("source_"):

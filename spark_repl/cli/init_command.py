@@ -17,6 +17,7 @@ import tomllib
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..config import Config, toml
@@ -24,8 +25,9 @@ from ..config.relative_paths import command_beside, written_beside
 from ..copy.survey import ERROR, Survey, survey
 from ..errors import ConfigError
 from ..runtime.private_files import private_opener
-from .command_arguments import PASSWORD_VARIABLE
+from .command_arguments import PASSWORD_VARIABLE, READERS
 from .config_command import tell
+from .init_plan import names_in, plan_fields, plan_lines, reader_values, size_text
 from .output import emit
 from .places import PLACES, place_files, place_findings
 
@@ -53,7 +55,10 @@ _KEYS = {
         "Where the Delta tables go, from the file's folder",
     ),
     "target.state_path": ("the working state, on the driver's disk", ""),
+    "target.column_mapping": ("false: an engine of yours can't read mapped columns", ""),
+    "target.deletion_vectors": ("false: an engine of yours can't read them", ""),
     "apply.workers": ("partitions that decode and write side by side", ""),
+    "filters.do_db": ("only these databases", ""),
 }  # fmt: skip
 _USUAL = {"source.host": "127.0.0.1", "source.port": 3306, "source.user": "repl",
           "relay.path": "relay", "target.path": "lake"}  # fmt: skip
@@ -65,6 +70,8 @@ _PATHS: dict[str, Callable[[str, str], str]] = {
     ),
     "source.password_command": lambda _, command: command_beside("command line", command),
 }
+_READERS = f"Engines that will read the tables, separated by commas ({', '.join(READERS)})"
+_DATABASES = "Databases, separated by commas"
 _WHERE = f"Where it will run ({', '.join(PLACES)})"
 _WRITTEN_ALWAYS = ("source.host", "source.user", "source.server_id", "relay.path", "target.path")
 
@@ -86,20 +93,30 @@ class Answers:
 def init(options: argparse.Namespace) -> int:
     """Write the configuration, and print the source's problems. Return 1 if there are any.
 
-    Raise ConfigError for a wrong value, SourceError if the source can't be reached; nothing is
-    written then.
+    With ``--plan`` print what the first copy would read, and write nothing. Raise ConfigError for
+    a wrong value, SourceError if the source can't be reached; nothing is written then.
     """
-    _check_absent(options, [options.config])
+    if options.plan and options.offline:
+        raise ConfigError("--plan needs the source", hint="leave out --offline")
+    if not options.plan:
+        _check_absent(options, [options.config])
     terminal = sys.stdin.isatty() and not options.json
     answers = ask(options, _asked if terminal else None, getpass.getpass)
+    looked = None if options.offline else _look(options, answers, terminal)
     config = Config().override(answers.values).beside(options.config)
-    looked = None
-    if not options.offline:
-        looked, server_id = survey_with_server_id(_with_password(config, answers), answers.values)
-        answers.values["source.server_id"] = server_id
     text = text_of(answers.values, looked)
     findings = list(looked.findings) if looked else []
     findings += place_findings(answers.place, config, tomllib.loads(text))
+    if looked and looked.planned and (terminal or (options.plan and not options.json)):
+        print("\n".join(plan_lines(looked.planned)))
+    if options.plan:
+        tell(findings)
+        if looked and options.json:
+            emit(plan_fields(looked.planned), True)
+        elif not options.json:
+            print(f"nothing was written: without --plan, init writes {options.config}",
+                  file=sys.stderr)  # fmt: skip
+        return 1 if looked and looked.errors else 0
     files = _write_all(options, answers.place, text, config.channel)
     tell(findings)
     errors = sum(finding.level == ERROR for finding in findings)
@@ -120,6 +137,31 @@ def init(options: argparse.Namespace) -> int:
             options.config, config)  # fmt: skip
         print(say, *start, sep="\n  ", file=sys.stderr)
     return 1 if errors else 0
+
+
+def _look(options: argparse.Namespace, answers: Answers, terminal: bool) -> Survey:
+    """Survey the source, and add the server_id to the answers. On a terminal also ask which
+    databases to replicate, and survey again if they are a part."""
+
+    def look() -> Survey:
+        config = Config().override(answers.values).beside(options.config)
+        look_planned = partial(survey, plan=True)
+        looked, server_id = survey_with_server_id(
+            _with_password(config, answers), answers.values, look_planned
+        )
+        answers.values["source.server_id"] = server_id
+        return looked
+
+    looked = look()
+    databases = sorted({table.name.partition(".")[0] for table in looked.planned})
+    if terminal and "filters.do_db" not in answers.values and len(databases) > 1:
+        chosen = names_in(_asked(_DATABASES, ", ".join(databases)))
+        if unknown := sorted({*chosen} - {*databases}):
+            raise ConfigError(f"the source has no database {unknown[0]!r} with tables")
+        if chosen != databases:
+            answers.values["filters.do_db"] = chosen
+            looked = look()
+    return looked
 
 
 def start_commands(file: str, config: Config) -> list[str]:
@@ -182,6 +224,8 @@ def ask(
             values[key] = value
     if not options.offline and asked is None and not {"source.host", "source.socket"} & set(values):
         raise ConfigError("--host is missing", hint="give it, or --socket, or --offline")
+    readers = options.reader or (names_in(asked(_READERS, "spark")) if asked else [])
+    values |= reader_values(readers)
     password = ""
     if not any(f"source.{way}" in values for way in _PASSWORD_WAYS):
         values["source.password_env"] = PASSWORD_VARIABLE
@@ -230,7 +274,7 @@ def text_of(values: dict[str, Any], looked: Survey | None) -> str:
         "# Relative paths start at the folder of this file.",
     ]
     if looked:
-        size = f"{looked.tables} tables, {_size(looked.bytes)}"
+        size = f"{looked.tables} tables, {size_text(looked.bytes)}"
         lines += ["#", f"# The source was {_plain(looked.version)}, with {size}."]
         for finding in looked.findings:
             lines.append(f"# {finding.level.upper()}: {_plain(str(finding))}")
@@ -247,13 +291,6 @@ def text_of(values: dict[str, Any], looked: Survey | None) -> str:
         value = values.get(key, _default(key))
         lines.append(f"{name} = {toml(value)}" + (f"  # {comment}" if comment else ""))
     return "\n".join(lines) + "\n"
-
-
-def _size(size: int) -> str:
-    """Return an estimated size in bytes as text, in MB or GB."""
-    if size < 1e6:
-        return "less than 1 MB"
-    return f"about {size / 1e6:.0f} MB" if size < 1e9 else f"about {size / 1e9:.1f} GB"
 
 
 def _default(key: str) -> Any:

@@ -33,6 +33,7 @@ from ..source.source_check import check_identity, check_source
 from ..tables.table_definition import SYSTEM_SCHEMAS
 from ..tables.table_name import table_name
 from ..write.shared.shard_tables import check_alike
+from .planned_tables import PlannedTable, planned_tables
 from .privileges import check_privileges
 from .source_tables import Query, case_of_names, needs_view, table_definition
 from .unmet_rules import unmet_on
@@ -99,22 +100,23 @@ class Finding:
 @dataclass(frozen=True)
 class Survey:
     """Result of a survey. ``tables``: the number of tables; ``bytes``: an estimate of their
-    size."""
+    size; ``planned``: those that would be copied, if the caller asked for them."""
 
     version: str
     server_ids: frozenset[int]
     tables: int
     bytes: int
     findings: tuple[Finding, ...]
+    planned: tuple[PlannedTable, ...] = ()
 
     @property
     def errors(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.level == ERROR]
 
 
-def survey(config: Config) -> Survey:
+def survey(config: Config, *, plan: bool = False) -> Survey:
     """Survey the source, and check whether its other hosts answer. Raise SourceError or ConfigError
-    if the source itself can't be reached."""
+    if the source itself can't be reached. ``plan``: also return the tables of a first copy."""
     source, *other_addresses = addresses(config.source)
     connection = DumpConnection(source)
     try:
@@ -129,7 +131,9 @@ def survey(config: Config) -> Survey:
             findings.append(_of(error))
         findings += _account(connection.query, connection.account())
         tables, size = _sizes(connection.rows)
-        findings += _tables(connection.rows, config, server)
+        shaped: list[TargetTable] = []
+        findings += _tables(connection.rows, config, server, shaped)
+        planned = planned_tables(connection.rows, shaped) if plan else ()
         findings += [
             Finding(WARNING, unmet, "correct the name or the order, unless the table comes later")
             for unmet in unmet_on(connection.rows, config)
@@ -138,7 +142,7 @@ def survey(config: Config) -> Survey:
         connection.close()
     for other in other_addresses:
         findings += _checked(partial(_reach, other))
-    return Survey(server.version, frozenset(ids), tables, size, tuple(findings))
+    return Survey(server.version, frozenset(ids), tables, size, tuple(findings), planned)
 
 
 def _reach(source: Source) -> None:
@@ -214,13 +218,15 @@ def _sizes(query: Query) -> tuple[int, int]:
     return int(tables), int(size)
 
 
-def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
+def _tables(
+    query: Query, config: Config, server: Server, shaped: list[TargetTable]
+) -> Iterator[Finding]:
+    """Yield findings of the tables. Append those that would be replicated to ``shaped``."""
     listed = query(
         "SELECT table_schema, table_name, COALESCE(engine, '') FROM information_schema.tables"
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM}) ORDER BY 1, 2"
     )
     views, keyless = [], []
-    shaped: list[TargetTable] = []
     filters = ReplicationFilters.of(config)
     filters = filters.folded() if case_of_names(query) > 0 else filters
     fit = _rules_fit(query, config, shaped)

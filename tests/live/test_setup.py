@@ -3,6 +3,7 @@ settings, tables that need attention; and a server's names that may not break ou
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -138,6 +139,38 @@ def test_init_writes_a_file_that_run_accepts(
     assert "Access denied" in err and PASSWORD not in out + err
     assert main([*words, "--force"]) == 1 and PASSWORD not in capsys.readouterr().err
     assert load(file) == config
+
+
+def test_init_shows_what_run_will_copy(
+    account: Server, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal it asks which databases; with ``--plan`` it writes nothing."""
+    monkeypatch.setenv("PLANTED", PASSWORD)
+    account.query("CREATE DATABASE other", "CREATE TABLE other.a (id INT PRIMARY KEY, j JSON)")
+    file = tmp_path / "r.toml"
+    words = ["init", "--config", str(file), "--host", "127.0.0.1", "--port", str(account.port)]
+    words += ["--user", "least", "--password-env", "PLANTED"]
+    assert main([*words, "--plan"]) == 0 and not file.exists()
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["other", "1", "0", "less", "than", "1", "MB"] in lines
+    assert ["json", "string", "1"] in lines
+    assert main([*words, "--plan", "--json", "--database", "other"]) == 0
+    plan = json.loads(capsys.readouterr().out.splitlines()[-1])["plan"]
+    assert plan["other.a"]["types"] == {"int": "integer", "json": "string"} and len(plan) == 1
+    monkeypatch.setattr("sys.stdin", Terminal(["laptop", "relay", "lake", "spark", "other"]))
+    assert main(words) == 0 and [*load(file).filters.do_db] == ["other"]
+    assert "expected time of the copy: 10 s" in capsys.readouterr().out
+    account.query("DROP DATABASE other")
+
+
+class Terminal(io.StringIO):
+    """Standard input with these lines."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("".join(f"{line}\n" for line in lines))
+
+    def isatty(self) -> bool:
+        return True
 
 
 def test_a_server_id_that_another_replica_has(

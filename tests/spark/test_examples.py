@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from spark_repl.user_cache import cache_folder
 from tests.spark.lab import assert_server_state_elsewhere
 from tests.spark.test_jobs import TRANSACTIONS
-from tests.support.examples import ALL, ROOT, of_language
+from tests.support.examples import ALL, ROOT, RUN, Block, of_language
 
-PYTHON = {block.page for block in of_language("python")}
+PYTHON = [block for block in of_language("python") if block.name not in RUN]
 
 READERS = ("duckdb", "polars")
 """what `.[readers]` installs"""
@@ -26,6 +26,11 @@ READERS = ("duckdb", "polars")
 
 def has(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
+
+
+def lacking_readers(block: Block) -> list[str]:
+    """The readers that the block imports, and that are not installed."""
+    return [one for one in READERS if f"import {one}\n" in block.text and not has(one)]
 
 
 def bash(folder: Path, block: str, **environment: str) -> str:
@@ -52,7 +57,7 @@ def here(tmp_path: Path, bank: Path) -> Path:
     "page",
     [
         pytest.param(page, marks=() if page == "README.md" else pytest.mark.slow)
-        for page in sorted(PYTHON)
+        for page in sorted({block.page for block in PYTHON})
     ],
 )
 def test_each_pages_python_examples_run(
@@ -63,11 +68,10 @@ def test_each_pages_python_examples_run(
     # Relative paths are the JVM's own working folder's there, ours here: cut() makes them absolute.
     names: dict[str, Any] = {"spark": spark}
     missing = []
-    for block in of_language("python"):
+    for block in PYTHON:
         if block.page == page:
-            wanted = [one for one in READERS if f"import {one}\n" in block.text]
-            if not all(map(has, wanted)):
-                missing += wanted
+            if lacking := lacking_readers(block):
+                missing += lacking
                 continue
             text = block.text.replace('"spark_repl/demo/bank"', repr(str(bank)))
             exec(compile(text, block.name, "exec"), names)  # noqa: S102

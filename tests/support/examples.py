@@ -1,7 +1,8 @@
 """The fenced blocks of README.md and docs/, and who runs each.
 
 A Python block is run by ``spark/test_examples.py``, a TOML block read by
-``unit/house/test_examples.py``; of the others ``RUN`` says who does, and ``NOT_RUN`` why nobody.
+``unit/house/test_examples.py``; of the others, and of Python blocks that need a server, ``RUN``
+says who does, and ``NOT_RUN`` why nobody.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ RUN = {
     "README.md bash 2": "spark/test_examples.py::test_the_readmes_commands_end_as_the_server",
     "README.md bash 3": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md bash 1": "live/test_examples.py::test_a_live_server_is_followed",
+    **{
+        f"docs/getting-started.md {block}": "live/test_examples.py::test_a_live_server_is_followed"
+        for block in ("bash 2", "python 1", "python 2", "python 3")
+    },
     "docs/getting-started.md sql 1": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md text 1": "unit/cli/test_init_command.py::test_init_ends_as_documented",
     "docs/security.md sql 1": "live/test_setup.py::test_the_least_account_follows",

@@ -124,12 +124,27 @@ def test_a_terminal_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch
         "Its port",
         "The account there",
         "Where the Delta tables go, from the file's folder",
+        init_command._READERS,
     ]
     assert answers.values["source.port"] == 3310 and answers.password == "typed"
     assert "typed" not in text_of(answers.values, None)
     asked.clear()
     ask(options("--socket", "s", "--password-env", "P"), answer, pytest.fail)
     assert "Its port" not in asked
+
+
+def test_readers_and_databases_are_keys_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    words = ["--reader", "polars", "--reader", "spark", "--database", "shop", "--database", "crm"]
+    assert main(["init", "--offline", "--config", str(file), *words]) == 0
+    config = load(file)
+    assert (config.target.column_mapping, config.target.deletion_vectors) == (False, True)
+    assert [*config.filters.do_db] == ["shop", "crm"]
+
+
+def test_a_plan_needs_the_source(capsys: Any) -> None:
+    assert main(["init", "--offline", "--plan"]) == 2
+    assert "leave out --offline" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("--port", "0"), ("--tls", "no"), ("--host", "a@b")])
