@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ..errors import SparkReplError
 
 _PLACE = ("file", "position", "gtid", "table")
+_LEAVE_OUT = (
+    "or correct the value on the source, leave the transaction out: spark-repl skip --config F"
+    " --gtid GTID; and copy the table: spark-repl snapshot --config F --table DB.T"
+)
 
 
 def report(error: SparkReplError, options: Mapping[str, object] | None = None) -> None:
@@ -27,7 +31,10 @@ def report(error: SparkReplError, options: Mapping[str, object] | None = None) -
 
     Print one line of JSON if the log is JSON. ``options``: the command's options, for the hint.
     """
-    hint = pasteable(error.hint or "", options or {}, table=error.table, gtid=error.gtid)
+    hint = error.hint or ""
+    if isinstance(error, errors.DecodeError) and error.gtid and error.table:
+        hint = f"{hint}; {_LEAVE_OUT}" if hint else _LEAVE_OUT
+    hint = pasteable(hint, options or {}, table=error.table, gtid=error.gtid)
     if log_lines.is_json():
         place = {name: value for name in _PLACE if (value := getattr(error, name)) is not None}
         line = log_lines.line_of("ERROR", "spark_repl", error.message, time.time())

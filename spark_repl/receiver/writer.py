@@ -366,7 +366,7 @@ class RelayWriter:
             except OSError as error:
                 raise LogError(
                     f"can't write the relay log: {error.strerror}", file=str(self._path),
-                    position=self.size, hint="make room, then start the receiver again",
+                    position=self.size, hint="make room there, then start it again",
                 ) from error  # fmt: skip
             self.size += count
             left = left[count:]

@@ -329,7 +329,7 @@ class Retries:
         if time.monotonic() - logged_at >= _WAIT_LOG_EVERY_S:
             logged_at = time.monotonic()
             if disk_full(error):
-                text = "disk is full (%s): waiting for someone to free space"
+                text = "disk is full (%s): it goes on when there is space; status names the disk"
                 logger.error(text, first_line(error))
             else:
                 logger.warning("the object store is throttled (%s): waiting", first_line(error))

@@ -54,6 +54,17 @@ def secret_of(key: str, variable: str, file: str, command: str) -> str:
     return _printed(command, key, word) if command else ""
 
 
+def password_place(source: Source) -> str:
+    """Return where a new password of the account has to be written, as the end of a hint."""
+    if name := source.password_env:
+        return f"stop this process, export {name}, and start it again"
+    if source.password_file:
+        return f"write it into {source.password_file}, which each attempt reads"
+    if source.password_command:
+        return "each attempt runs source.password_command"
+    return "write it into the configuration, then restart, or send SIGHUP"
+
+
 def _printed(command: str, key: str, word: str) -> str:
     """Return the first line that a command prints. Errors show neither the command, whose
     arguments may be secret, nor what it prints to standard output."""

@@ -25,7 +25,7 @@ import pymysql
 from ..errors import SecretError, SourceError, SourceLostError
 from ..gtid import GtidSet
 from . import source_settings
-from .account import password_of, tls_of
+from .account import password_of, password_place, tls_of
 from .dump import dump_file, dump_gtid, error_of, register
 from .grants import account_of
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _READ_BYTES = 1 << 18
 _CONNECT_TIMEOUT_S = 10
 _NOT_ALLOWED = 1227
+_ACCESS_DENIED = 1045
 _CLEAR = "mysql_clear_password"
 _PLUGIN_CANNOT_LOAD = 2059
 _RECEIVE_BUFFER_BYTES = 4 << 20
@@ -154,17 +155,22 @@ def _connect_error(source: Source, error: pymysql.err.MySQLError) -> SourceError
     cause = getattr(error, "original_exception", None)
     cut_off = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
     if (isinstance(cause, ssl.SSLError) or number == 2026) and not cut_off:
-        return SourceError(
-            f"no TLS connection to {address}: {text}", number=2026,
-            hint="check source.tls_ca (the authority that signed the source's certificate) and that"
-            " source.host is a name in it, or choose another source.tls",
-        )  # fmt: skip
+        hint = (
+            "renew the certificate on the source, and there: ALTER INSTANCE RELOAD TLS; or the"
+            " authority's in source.tls_ca"
+            if "has expired" in str(text)
+            else "check source.tls_ca (the authority that signed the source's certificate) and that"
+            " source.host is a name in it, or choose another source.tls"
+        )
+        return SourceError(f"no TLS connection to {address}: {text}", number=2026, hint=hint)
     if not isinstance(number, int):
         return SourceLostError(f"can't connect to {address}: {error}")
     refused = error_of(number, f"can't connect to {address}: {text}")
     if isinstance(refused, SourceLostError):
         where = "source.socket" if source.socket else "source.host and source.port"
         refused.hint = f"is the source up, and {where} right?"
+    elif number == _ACCESS_DENIED:
+        refused.hint = f"{refused.hint}. If the password is new: {password_place(source)}"
     return refused
 
 

@@ -35,9 +35,9 @@ _ER_NO_SUCH_TABLE, _ER_SOURCE_FATAL = 1146, 1236
 # Errors of the network, of a shutdown, of too many connections or queries: they pass.
 TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1226, 1927,
                        2002, 2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
-# Errors of an account that logged in before: they pass when the change of its secret, or its
-# creation again, is complete on both sides.
-_ACCOUNT = frozenset({1045, 1130, 1698, 1820, 1862, 3118, 3955, 4020})
+# Errors of an account that logged in before: they pass when the change of its secret or of a
+# certificate, or its creation again, is complete on both sides.
+_ACCOUNT = frozenset({1045, 1130, 1698, 1820, 1862, 2026, 3118, 3955, 4020})
 TRIED_AGAIN = "it is tried again"
 
 LOST_LOGS = (

@@ -24,11 +24,12 @@ class Authority:
         made = _builder(name, name, self._key).add_extension(basic, critical=True)
         _write(folder / f"{name}.pem", made.sign(self._key, hashes.SHA256()))
 
-    def sign(self, name: str) -> tuple[str, str]:
-        """The files of a certificate for a host, or a client, of that name, and of its key."""
+    def sign(self, name: str, valid: timedelta = _DAY) -> tuple[str, str]:
+        """The files of a certificate for a host, or a client, of that name, and of its key.
+        ``valid``: for how long."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.DNSName(name)])
-        made = _builder(name, self.name, key).add_extension(names, critical=False)
+        made = _builder(name, self.name, key, valid).add_extension(names, critical=False)
         certificate, private = (self.folder / f"{name}-{part}.pem" for part in ("cert", "key"))
         _write(certificate, made.sign(self._key, hashes.SHA256()))
         private.write_bytes(
@@ -41,13 +42,20 @@ class Authority:
         return str(certificate), str(private)
 
 
-def _builder(name: str, issuer: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    name: str, issuer: str, key: ec.EllipticCurvePrivateKey, valid: timedelta = _DAY
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     subject, by = (
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in (name, issuer)
     )
     return x509.CertificateBuilder(
-        by, subject, key.public_key(), x509.random_serial_number(), now - _DAY, now + _DAY
+        by,
+        subject,
+        key.public_key(),
+        x509.random_serial_number(),
+        now - _DAY,
+        now + valid,
     )
 
 

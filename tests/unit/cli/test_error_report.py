@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_repl.cli.error_report import pasteable, report
-from spark_repl.errors import StatementError
+from spark_repl.errors import DecodeError, StatementError
 
 HINT = "spark-repl snapshot --config F --table DB.T; or spark-repl reset --all --config F."
 
@@ -43,3 +43,15 @@ def test_an_error_is_reported_with_its_own_values(capsys: pytest.CaptureFixture[
     hint = "spark-repl skip --config F --gtid GTID"
     report(StatementError("no", gtid="u:5", hint=hint), {"config": r"a\1.toml"})
     assert "Try: spark-repl skip --config 'a\\1.toml' --gtid u:5\n" in capsys.readouterr().err
+
+
+def test_a_value_that_can_not_be_decoded_has_a_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    error = DecodeError("column d: a zero date", hint="set it").at(gtid="a:1", table="s.t")
+    report(error, {"config": "my.toml"})
+    assert (
+        "Try: set it; or correct the value on the source, leave the transaction out: spark-repl"
+        " skip --config my.toml --gtid a:1; and copy the table: spark-repl snapshot"
+        " --config my.toml --table s.t\n"
+    ) in capsys.readouterr().err
+    report(DecodeError("an event is cut", hint="fetch it again"))
+    assert "skip" not in capsys.readouterr().err

@@ -234,7 +234,9 @@ def test_full_disk_is_waited_for_and_not_counted(caplog):
     assert caplog.text.count("disk is full") == 1
     caplog.clear()
     assert retries.run(failing(1, of_java(f"{_FULL}\n\tat java.base/java.io"))) == "done"
-    assert caplog.messages == [f"disk is full ({_FULL}): waiting for someone to free space"]
+    assert caplog.messages == [
+        f"disk is full ({_FULL}): it goes on when there is space; status names the disk"
+    ]
 
 
 class Java:

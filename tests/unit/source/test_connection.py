@@ -8,12 +8,14 @@ import threading
 
 import pytest
 from pymysql import _auth
+from pymysql.err import OperationalError
 
 from spark_repl.config import Source
 from spark_repl.errors import SourceError, SourceLostError
 from spark_repl.gtid import GtidSet
 from spark_repl.source.account import addresses, tls_of
 from spark_repl.source.connection import Server as Found
+from spark_repl.source.connection import _connect_error as connect_error
 from spark_repl.source.connection import connect
 from spark_repl.source.source_check import check_source
 
@@ -144,3 +146,26 @@ def test_each_setting_that_does_not_suffice_is_named() -> None:
         check(Source(server_id=1), log_bin="OFF", binlog_format="MIXED", gtid_mode="OFF")
     for name in ("log_bin", "binlog_format", "gtid_mode", "server_id"):
         assert name in str(caught.value) and name in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"password_env": "REPL"}, "export REPL"),
+        ({"password_file": "/etc/word"}, "write it into /etc/word"),
+        ({"password_command": "token"}, "runs source.password_command"),
+        ({"password": "x"}, "write it into the configuration"),
+    ],
+)
+def test_a_refused_password_names_where_a_new_one_goes(values: dict[str, str], said: str) -> None:
+    refused = connect_error(Source(**values), OperationalError(1045, "Access denied"))
+    assert str(refused.hint).startswith("check source.user") and said in str(refused.hint)
+    other = connect_error(Source(**values), OperationalError(1130, "not allowed"))
+    assert said not in str(other.hint)
+
+
+def test_an_expired_certificate_is_to_be_renewed() -> None:
+    expired = OperationalError(2026, "certificate verify failed: certificate has expired")
+    assert "ALTER INSTANCE RELOAD TLS" in str(connect_error(Source(), expired).hint)
+    unknown = OperationalError(2026, "certificate verify failed: self-signed certificate")
+    assert "check source.tls_ca" in str(connect_error(Source(), unknown).hint)

@@ -86,7 +86,7 @@ def test_temporary_errors_of_the_source_are_retried() -> None:
         assert not isinstance(dump.error_of(number, "x"), SourceLostError)
 
 
-@pytest.mark.parametrize("number", [1045, 1130, 1698, 1862, 3118, 3955])
+@pytest.mark.parametrize("number", [1045, 1130, 1698, 1862, 2026, 3118, 3955])
 def test_an_account_that_has_logged_in_may_be_refused_for_a_while(number: int) -> None:
     error = dump.error_of(number, "x")
     assert dump.is_temporary(error, reconnect=True)
