@@ -6,6 +6,7 @@ import argparse
 import difflib
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn, TypedDict, Unpack
@@ -48,6 +49,55 @@ GROUPS: dict[str, dict[str, str]] = {
         "bench": "measure decode, apply, ddl, receive, snapshot, latency, endurance",
     },
 }
+_SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+# Command -> an example, as its --help shows it.
+EXAMPLES = {
+    "setup": "",
+    "demo": "--keep demo-out",
+    "apply": "--relay relay --target lake",
+    "relay ls": "relay",
+    "relay dump": "relay",
+    "relay verify": "relay",
+    "relay purge": "relay --target lake",
+    "init": "--plan --config my.toml --host db.example.com --user repl",
+    "config check": "--source --config my.toml",
+    "config show": "--config my.toml",
+    "config explain": "shop.orders --config my.toml",
+    "run": "--config my.toml",
+    "snapshot": "--table shop.orders --config my.toml",
+    "receive": "--config my.toml",
+    "verify": "--table shop.orders --config my.toml",
+    "status": "--short --config my.toml",
+    "report": "--out report.html --target lake",
+    "cut list": "--target lake",
+    "cut show": "--at latest --target lake",
+    "cut head": "shop.orders -n 5 --target lake",
+    "cut export": "--out cut.json --target lake",
+    "cut pin": "--name month_end --target lake",
+    "cut unpin": "--name month_end --target lake",
+    "cut publish": "--as month_end --config my.toml",
+    "cut unpublish": "--as month_end --config my.toml",
+    "wait": f"--gtid {_SERVER}:1-5 --timeout 60 --target lake",
+    "catalog sync": "--dry-run --config my.toml",
+    "reset": "--table shop.orders --dry-run --config my.toml",
+    "target move": "lake s3://bucket/lake",
+    "skip": f"--gtid {_SERVER}:6 --target lake",
+    "xa list": "--target lake",
+    "xa commit": "--xid 6f72646572 --target lake",
+    "xa rollback": "--xid 6f72646572 --target lake",
+    "quarantine list": "--target lake",
+    "quarantine show": "--table shop.orders --target lake",
+    "quarantine replay": "--table shop.orders --target lake",
+    "quarantine drop": "--table shop.orders --target lake",
+    "bench decode": "log/binlog.000001",
+    "bench receive": "--runs 3 --config my.toml",
+    "bench snapshot": "--runs 2 --config my.toml",
+    "bench latency": "--seconds 30 --config my.toml",
+    "bench ddl": "--statements 300 --tables 4",
+    "bench endurance": "--age-days 1",
+    "bench apply": "--relay relay --runs 2",
+}
+_WIDTH = 78
 _UNKNOWN = re.compile(r"argument (?:COMMAND|ACTION): invalid choice: '(.*)' \(choose from (.*)\)")
 _HELP = {name: text for group in GROUPS.values() for name, text in group.items()}
 
@@ -107,9 +157,12 @@ class Commands:
 
     def add(self, name: str, text: str = "") -> argparse.ArgumentParser:
         text = text or _HELP[name]
+        example = f"spark-repl {self._words}{name} {EXAMPLES[self._words + name]}".rstrip()
         command: argparse.ArgumentParser = self._parsers.add_parser(
-            name, help=text, description=_sentence(text)
-        )
+            name, help=text, description=textwrap.fill(_sentence(text), _WIDTH),
+            epilog=f"Example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
         command.set_defaults(run=self._run[self._words + name])
         command.add_argument("--json", action="store_true", help="one JSON object as the last line")
         return command

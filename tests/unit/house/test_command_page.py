@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spark_repl.cli.argument_parser import parser
+from spark_repl.cli.commands import EXAMPLES
 from spark_repl.cli.main import _RUN
 
 PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
@@ -53,7 +54,10 @@ def page() -> str:
     """The part, from its heading to the page's end."""
     parts = [BEGIN, "Generated from the code. `--help` of each command prints the same text.\n"]
     for words, lines in commands(parser(_RUN)):
-        parts.append("\n".join([f"### {words}\n", "| option | |", "|---|---|", *lines]) + "\n")
+        example = f"    spark-repl {words} {EXAMPLES[words]}".rstrip() + "\n"
+        parts.append(
+            "\n".join([f"### {words}\n", example, "| option | |", "|---|---|", *lines]) + "\n"
+        )
     return "\n".join(parts)
 
 
