@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup emulators charts demo demo-live demo-s3 test slow compat compat-short compat-fresh yarn package soak mutants scenarios bench clean distclean
+.PHONY: help check setup emulators charts demo demo-live demo-s3 test slow compat compat-short compat-fresh yarn package api soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -26,7 +26,8 @@ help:
 	@echo "make compat  the acceptance tests on Spark 4.0, 4.1, 4.2 and 4.3 (make compat-short: as CI does)"
 	@echo "make compat-fresh  the wheel beside each of these pysparks in a new environment, and the README's examples"
 	@echo "make yarn   the jobs on YARN: Hadoop's MiniYARNCluster on this machine (five minutes)"
-	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
+	@echo "make package  wheel and sdist into dist, the same bytes in two builds; the wheel, installed elsewhere, works in silence"
+	@echo "make api    the page docs/api, from docstrings"
 	@echo "make emulators  Azure's and Google's stores for tests"
 	@echo "make charts  helm and the schemas of Kubernetes for tests (needs Go; five minutes)"
 	@echo "make soak   the tests that run for long"
@@ -134,9 +135,12 @@ yarn: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests/live/test_yarn.py -m soak -o timeout=0
 
 package: setup
-	rm -rf dist
-	$(BIN)/python -m build --quiet .
+	$(BIN)/python -m tests.package.build dist
 	PYTHON="$(PYTHON)" tests/package/check_wheel.sh dist/*.whl
+
+# docs/api, from the docstrings.
+api: setup
+	$(BIN)/python -m tests.package.api_page
 
 soak: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak -o timeout=0

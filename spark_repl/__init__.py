@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .decode.read_changes import read_changes
     from .runtime.spark_session import build_session
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Config",
     "MySQLRelaySource",

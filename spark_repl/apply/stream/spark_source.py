@@ -85,6 +85,8 @@ class RelaySlice(InputPartition):
 
 
 class MySQLRelaySource(DataSource):
+    """Spark's streaming source of transactions, "mysql_relay". The module lists its options."""
+
     @classmethod
     def name(cls) -> str:
         return "mysql_relay"

@@ -12,6 +12,7 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
+from tests.package import api_page
 from tests.support.sources import functions
 
 ROOT = Path(__file__).parents[3]
@@ -165,3 +166,8 @@ def test_a_page_begins_with_a_short_sentence_that_says_what_it_is_for(page: Path
 def test_a_design_page_has_all_five_parts(page: Path) -> None:
     headings = re.findall(r"^## (.+)", page.read_text("utf-8"), re.MULTILINE)
     assert {"Context", "Decision", "Measured", "Rejected", "Where"} - set(headings) == set()
+
+
+def test_the_api_page_is_as_the_docstrings_are() -> None:
+    """``make api`` writes it."""
+    assert api_page.PAGE.read_text("utf-8") == api_page.page()

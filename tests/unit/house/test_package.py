@@ -4,10 +4,13 @@ remedy."""
 from __future__ import annotations
 
 import ast
+import io
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from email import message_from_bytes
@@ -21,6 +24,7 @@ from packaging.utils import canonicalize_name
 
 import spark_repl
 from spark_repl.runtime.spark_release import delta_package
+from tests.package.build import packed_again
 
 ROOT = Path(__file__).parents[3]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -63,6 +67,35 @@ def test_the_wheel_has_its_metadata(wheel: zipfile.ZipFile) -> None:
     assert said.get_all("License-File") == ["LICENSE"]
     extras = said.get_all("Provides-Extra") or []
     assert {"spark", "rsa"} <= set(extras)
+
+
+def test_a_source_distribution_has_no_trace_of_its_build(tmp_path: Path) -> None:
+    """Neither times, owners and modes of files, nor their order."""
+    (tmp_path / "b").write_text("two")
+    archives = []
+    for epoch, names in ((1, "ab"), (2, "ba")):
+        (tmp_path / "a").write_text("one")
+        os.utime(tmp_path / "a", (epoch, epoch))
+        (tmp_path / "a").chmod(0o600 if epoch == 1 else 0o664)
+        with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
+            for name in names:
+                archive.add(tmp_path / name, name)
+        archives.append((tmp_path / "x.tar.gz").read_bytes())
+    assert archives[0] != archives[1]
+    first, second = (packed_again(archive, 1_700_000_000) for archive in archives)
+    assert first == second
+    with tarfile.open(fileobj=io.BytesIO(first)) as archive:
+        assert [(one.name, one.mtime) for one in archive] == [("a", 1.7e9), ("b", 1.7e9)]
+
+
+def test_the_chart_has_the_version() -> None:
+    chart = (ROOT / "conf" / "helm" / "spark-repl" / "Chart.yaml").read_text("utf-8")
+    version = spark_repl.__version__
+    assert f"\nversion: {version}\n" in chart and f'\nappVersion: "{version}"\n' in chart
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"\n## [{version}] - " in changes
+    policy = (ROOT / ".github" / "SECURITY.md").read_text("utf-8")
+    assert f"| {version.rpartition('.')[0]} | yes |" in policy
 
 
 def requirements(extras: tuple[str, ...]) -> dict[str, Requirement]:
