@@ -44,9 +44,8 @@ def operator(make_server: MakeServer, tmp_path: Path) -> Operator:
 
 @pytest.fixture
 def small_disks(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """The words that run a command where ``lake``, ``relay``, ``state`` and ``scratch`` are disks
-    of 40 MB."""
-    names = ("lake", "relay", "state", "scratch")
+    """The words that run a command where ``lake``, ``relay`` and ``state`` are disks of 40 MB."""
+    names = ("lake", "relay", "state")
     for name in names:
         (tmp_path / name).mkdir()
     mounts = " && ".join(f"mount -t tmpfs -o size={_DISK_MB}m tmpfs {name}" for name in names)
@@ -61,7 +60,7 @@ def small_disks(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     holder.wait()
 
 
-@pytest.mark.parametrize("disk", ["lake", "relay", "state", "scratch"])
+@pytest.mark.parametrize("disk", ["lake", "relay", "state"])
 def test_a_disk_is_full(
     make_server: MakeServer, tmp_path: Path, small_disks: tuple[str, ...], disk: str
 ) -> None:
@@ -81,7 +80,7 @@ def test_a_disk_is_full(
         operator.server.query(*[_INSERT.format(3000)] * 20)
     if disk == "relay":
         assert "No space left" in operator.ends()
-    elif disk != "scratch":
+    else:
         operator.reads("is full")
     operator.follows(
         "A disk is full", {"# free space": lambda: operator.types(f"rm {disk}/filler")}

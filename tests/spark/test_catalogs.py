@@ -183,5 +183,3 @@ def test_spark_with_delta_reads_the_registered_tables_by_name(
     assert reader.names("shop") == ["shop.items", "shop.taken", "shop.things"]
     assert shop.run("catalog", "sync").splitlines() == changes
     assert compare(reader, shop, "shop", "shop.taken") == ["shop.items", "shop.later"]
-    assert "month_end" in shop.run("cut", "publish", "--as", "month_end")
-    assert "month_end" in shop.run("cut", "unpublish", "--as", "month_end")
