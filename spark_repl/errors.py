@@ -231,7 +231,8 @@ class ConcurrentChangeError(TargetError):
 
 
 class JvmEndedError(SparkReplError):
-    """Spark's JVM has ended: the one that this process started, or that started this process."""
+    """Spark has ended: the JVM that this process started, or that started this process, or the
+    session on a Spark Connect server."""
 
 
 class ConfigError(SparkReplError):

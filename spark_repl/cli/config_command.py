@@ -35,7 +35,7 @@ from ..sql.policy import Policies
 from ..tables.case_folding import fold
 from .configuration import failing
 from .output import emit
-from .places import place_findings
+from .places import PLACES, place_findings
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -83,8 +83,9 @@ def check_config(options: argparse.Namespace) -> int:
         emit({"errors": [*map(asdict, errors)], "warnings": [*map(asdict, warnings)]}, True)
     elif not errors:
         print(f"{', '.join(looked)}: no errors, {len(warnings)} warnings")
+        clustered = options.on is None or PLACES[options.on].clustered
         for config in configs.values():
-            if is_remote(Layout.of(config.target).target):
+            if clustered and is_remote(Layout.of(config.target).target):
                 print(executors_read(config))
     return 2 if wrong_here else 1 if errors else 0
 

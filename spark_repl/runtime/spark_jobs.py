@@ -8,10 +8,15 @@ the Python of the server's executors, so spark_repl must be installed in it.
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from ..errors import ConfigError, JvmEndedError, SparkReplError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +29,11 @@ CONNECT = "sc://"
 CONNECT_SETTINGS = {"spark.sql.leafNodeDefaultParallelism": "10000"}
 """so that each row of a local table is a task of its own"""
 _COLUMNS = "number int, content binary"
+_ENDED = re.compile(
+    r"INVALID_HANDLE\.SESSION_|incorrect server side session identifier"
+    r"|StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED"
+)
+_DETAILS = re.compile(r'details = "([^"]+)"')
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -40,6 +50,44 @@ def master_of(spark: SparkSession) -> str:
     host = str(session.client.host)
     is_here = host in ("localhost", "127.0.0.1", "::1")
     return spark.conf.get("spark.master", "") or "" if is_here else f"{CONNECT}{host}"
+
+
+def keep_alive(spark: SparkSession) -> None:
+    """Keep a session of Spark Connect from ending: a server ends idle sessions. Raise JvmEndedError
+    if this one has ended."""
+    with connect_errors(spark):
+        spark.conf.get("spark.sql.session.timeZone")
+
+
+@contextmanager
+def connect_errors(spark: SparkSession) -> Iterator[None]:
+    """Raise errors of Spark Connect that no retry cures as errors of the project: JvmEndedError if
+    the session or the server has ended, ConfigError for a message above a limit of gRPC."""
+    try:
+        yield
+    except PySparkException as error:
+        if (translated := _translated(error) if is_connect(spark) else None) is None:
+            raise
+        raise translated from error
+
+
+def _translated(error: PySparkException) -> SparkReplError | None:
+    text = str(error)
+    details = _DETAILS.search(text)
+    said = details[1] if details else text.partition("\n")[0]
+    if _ENDED.search(text):
+        return JvmEndedError(
+            f"the Spark Connect server has ended, or has ended this session: {said}",
+            hint="start again: what was not committed is applied then. A server ends sessions that"
+            " are idle for spark.connect.session.manager.defaultSessionTimeout, 60m by default",
+        )
+    if "RESOURCE_EXHAUSTED" in text:
+        return ConfigError(
+            f"a message of Spark Connect is too large: {said}",
+            hint="start the server with --conf spark.connect.grpc.maxInboundMessageSize=134217728"
+            " or more",
+        )
+    return None
 
 
 def run_job(spark: SparkSession, function: Callable[[T], R], items: Sequence[T]) -> list[R]:

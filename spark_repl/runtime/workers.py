@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from ..errors import SparkReplError
 from .executor_disk import executor_disk
-from .spark_jobs import is_connect, master_of, run_job
+from .spark_jobs import connect_errors, is_connect, master_of, run_job
 from .starting_session import Session, built, is_built
 
 if TYPE_CHECKING:
@@ -83,21 +83,23 @@ class Workers:
         """Run tasks as ``run`` does, and return each task's result or error.
 
         A failed task does not affect the others. If Spark aborts the job, its error is the error of
-        each task.
+        each task. Raise the errors of ``connect_errors``.
         """
         in_driver = Guarded(function)
         if here or not tasks:
             return [in_driver.outcome(task) for task in tasks]
-        guarded, spark = Guarded(function, self.disk), built(self._session)
-        # Other channels share Spark's slots: use only our own.
-        count = self.count if use_pool(spark) else _BUNDLES * self.count
-        bundles, heavy = share_out(tasks, count, _message_bytes(spark))
-        results: dict[int, Any] = {}
+        spark = built(self._session)
         try:
-            items = [[tasks[number] for number in bundle] for bundle in bundles]
-            outcomes = run_job(spark, guarded, items) if items else []
+            with connect_errors(spark):
+                guarded = Guarded(function, self.disk)
+                # Other channels share Spark's slots: use only our own.
+                count = self.count if use_pool(spark) else _BUNDLES * self.count
+                bundles, heavy = share_out(tasks, count, _message_bytes(spark))
+                items = [[tasks[number] for number in bundle] for bundle in bundles]
+                outcomes = run_job(spark, guarded, items) if items else []
         except (PySparkException, Py4JError, OSError) as error:  # errors of tasks are outcomes
             return [error] * len(tasks)
+        results: dict[int, Any] = {}
         for numbers, (_, of_bundle) in zip(bundles, outcomes, strict=True):
             results.update(zip(numbers, of_bundle, strict=True))
         self.task_retries += sum(attempt for attempt, _ in outcomes)

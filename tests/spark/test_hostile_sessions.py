@@ -27,6 +27,7 @@ A = Table("a", columns=(("Id", "int"), ("value", "varchar(40)"), ("VALUE2", "var
 OF_CONTEXT = {
     "spark.scheduler.mode": "FAIR",
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrationRequired": "true",
     "spark.speculation": "true",
     "spark.speculation.multiplier": "1.0",
     "spark.speculation.quantile": "0.1",

@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from spark_repl.runtime.spark_release import spark_release
 from tests.spark.lab import assert_applied_once, assert_server_state_elsewhere
 from tests.support.connect_server import connect_server
+from tests.support.wait_until import wait_until
 
 # pyspark is either classic or a client in a process, hence a process of its own. Without the
 # bounds everything small is done in it; here every task has to go to the server.
@@ -65,3 +69,54 @@ def test_an_address_where_no_server_answers_is_named(bank: Path, tmp_path: Path)
     assert ran.returncode != 0
     assert "no Spark Connect server answers at sc://127.0.0.1:1: " in ran.stderr
     assert "Try: start the server" in ran.stderr and "Traceback" not in ran.stderr
+
+
+_REFUSED = """
+import os, sys
+from spark_repl.errors import SparkReplError
+from spark_repl.runtime.spark_jobs import keep_alive, run_job
+from spark_repl.runtime.spark_session import build_session
+from spark_repl.runtime.workers import Workers
+server, size = sys.argv[1], int(sys.argv[2])
+spark = build_session(master=server)
+sys.stdin.readline()
+for work in (lambda: Workers(spark, 2).run(len, [os.urandom(size)]), lambda: keep_alive(spark)):
+    try:
+        print(work())
+    except SparkReplError as error:
+        print(type(error).__name__, error, error.hint)
+"""
+
+
+def refused(folder: Path, settings: dict[str, str], size: int, logged: str) -> str:
+    """What a job of one task of ``size`` bytes returns, after the server has logged a text."""
+    with connect_server(folder, settings) as address:
+        ran = subprocess.Popen(
+            [sys.executable, "-c", _REFUSED, address, str(size)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+        )  # fmt: skip
+        wait_until(lambda: logged in (folder / "connect.log").read_text(), 60, each_s=0.1)
+        out, err = ran.communicate("\n", timeout=300)
+    assert ran.returncode == 0, err[-3000:]
+    return out
+
+
+@pytest.mark.slow
+def test_a_session_that_the_server_has_ended_is_named(tmp_path: Path) -> None:
+    """An applier that begins again gets another session."""
+    names = ("defaultSessionTimeout", "maintenanceInterval")
+    settings = {f"spark.connect.session.manager.{name}": "1s" for name in names}
+    said = refused(tmp_path, settings, 1, " that expired")
+    assert said.startswith("JvmEndedError the Spark Connect server has ended, or has ended"), said
+    assert "SESSION" in said and "start again" in said and said.count("JvmEndedError") == 2
+
+
+@pytest.mark.slow
+def test_a_task_above_the_limit_of_a_message_is_sent_or_named(tmp_path: Path) -> None:
+    """Since 4.1 pyspark sends larger tables in parts."""
+    said = refused(tmp_path, {"spark.connect.grpc.maxInboundMessageSize": "1m"}, 3_000_000, "")
+    if spark_release() == "4.0":
+        assert said.startswith("ConfigError a message of Spark Connect is too large: "), said
+        assert "--conf spark.connect.grpc.maxInboundMessageSize=" in said
+    else:
+        assert said == "[3000000]\nNone\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,13 +19,14 @@ _UP_S = 120.0
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
+def connect_server(folder: Path, settings: Mapping[str, str] = {}) -> Iterator[str]:
     """The address of a server with two cores, whose Python is this one. It logs into ``folder``."""
     port, home = free_port(), Path(pyspark.__file__).parent
     (jar,) = (home / "jars").glob("spark-connect_*.jar")
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--class", _SERVER]
-    for setting in (f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false"):
-        command += ["--conf", setting]
+    whole = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", **settings}
+    for name, value in whole.items():
+        command += ["--conf", f"{name}={value}"]
     environment = {
         **os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -32,7 +32,7 @@ from ...relay.lease import Lease
 from ...relay.stream_place import StreamPlace
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
-from ...runtime.spark_jobs import is_connect
+from ...runtime.spark_jobs import is_connect, keep_alive
 from ...runtime.spark_release import ADMITS
 from ...runtime.starting_session import Session, built
 from ...runtime.threads import Pool, channel_here, under_channel
@@ -230,7 +230,7 @@ class RelayStream:
                     return
                 if time.monotonic() - asked > _ALIVE_S:  # a server ends idle sessions after an hour
                     asked = time.monotonic()
-                    spark.conf.get("spark.sql.session.timeZone")
+                    keep_alive(spark)
 
     def _check_damage(self) -> None:
         """Raise the log's damage when everything before it has been applied."""

@@ -91,10 +91,11 @@ def test_a_script_calls_the_command_of_its_place(
     assert initialise(tmp_path, place, "--target", BUCKET) == 0
     environment = {"PATH": f"{stubs}:{os.environ['PATH']}", **{name: name for name in SET}}
     done = subprocess.run(
-        ["sh", "submit.sh"], cwd=tmp_path, env=environment, check=True, capture_output=True,
-        text=True,
+        ["sh", "submit.sh", "--queue", "etl"], cwd=tmp_path, env=environment, check=True,
+        capture_output=True, text=True,
     )  # fmt: skip
     first, *words = done.stdout.splitlines()
+    assert ("--queue" in words) == (first == "spark-submit")
     assert first in ("aws", "gcloud", "spark-submit")
     assert words[-2] == last[0] and words[-1].endswith(last[1])
     if place == "glue":
@@ -119,6 +120,15 @@ def test_a_pod_gets_the_configuration(tmp_path: Path) -> None:
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
     assert container["args"][:3] == ["run", "--config", f"{mounts[0]}/replica.toml"]
     assert config["relay"]["path"].startswith(f"{mounts[1]}/")
+
+
+@pytest.mark.parametrize("place", ["kubernetes", "yarn"])
+def test_a_check_names_executors_only_where_there_are_some(
+    place: str, tmp_path: Path, capsys: Any
+) -> None:
+    assert initialise(tmp_path, place, "--target", BUCKET) == 0
+    assert main(["config", "check", "--on", place, "--config", str(tmp_path / "my.toml")]) == 0
+    assert ("on a cluster: executors" in capsys.readouterr().out) == PLACES[place].clustered
 
 
 def test_no_file_is_written_if_one_exists(tmp_path: Path, capsys: Any) -> None:

@@ -8,4 +8,4 @@ export PYSPARK_PYTHON
 exec spark-submit --master "$MASTER" --name @name@ \
   --conf spark.python.daemon.module=spark_repl.service.worker_daemon \
   --conf spark.speculation=false \
-  job.py @config@
+  "$@" job.py @config@
