@@ -97,8 +97,9 @@ class Registrar:
         self._thread = thread(self._run, "catalog", daemon=True)
 
     def start(self, cut: Cut | None = None) -> None:
-        """Start the thread. ``cut``: the newest cut, None if there is none yet."""
-        if cut is not None:
+        """Start the thread. ``cut``: the newest cut, unless one has been handed over; None if there
+        is none yet."""
+        if cut is not None and self._cut is None:
             self.cut_published(cut)
         if self._tasks:
             self._thread.start()

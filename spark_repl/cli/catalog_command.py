@@ -71,10 +71,17 @@ def publish_cut(options: argparse.Namespace) -> int:
     """
     config, name = _configured(options), options.name
     at = opened(config)
-    choice = options.at or (name if name in pins(at.control) else "latest")
-    cut = find_cut(at.control, choice)
+    is_new = name not in pins(at.control)
+    cut = find_cut(at.control, options.at or ("latest" if is_new else name))
     pin(at.control, cut, name)  # first, so that no file can be removed
-    schemas = cut_views(config, at).publish(_catalog(config, options), cut, name)
+    views, catalog = cut_views(config, at), _catalog(config, options)
+    try:
+        schemas = views.publish(catalog, cut, name)
+    except TargetError:  # under this name it can't be published later either
+        if is_new:
+            unpin(at.control, name)
+            views.unpublish(catalog, name)
+        raise
     fields: dict[str, Any] = {"published": name, "gtid_executed": cut.gtid_executed}
     emit(fields | {"schemas": schemas if options.json else ", ".join(schemas)}, options.json)
     return 0

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.control.records.retention import pins
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.demo.bank_demo import TOTAL
@@ -83,6 +84,16 @@ class Target:
             output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, self._errors.read_text()[-3000:]
         return output
+
+    def refused(self, *words: str) -> str:
+        """Return the error of a command that fails."""
+        with self.started(*words) as process:
+            process.communicate(timeout=120)
+        assert process.returncode
+        return self._errors.read_text().rpartition("Error: ")[2]
+
+    def leave_out_catalog(self) -> None:
+        self._config.write_text(self._config.read_text().partition("[catalog]")[0])
 
     def wait_for(self, log: LogWriter) -> None:
         """Wait until the newest cut has all that the log has."""
@@ -183,3 +194,27 @@ def test_spark_with_delta_reads_the_registered_tables_by_name(
     assert reader.names("shop") == ["shop.items", "shop.taken", "shop.things"]
     assert shop.run("catalog", "sync").splitlines() == changes
     assert compare(reader, shop, "shop", "shop.taken") == ["shop.items", "shop.later"]
+    check_named_cuts(reader, shop)
+
+
+def check_named_cuts(reader: CatalogReader, shop: Target) -> None:
+    """Publish a cut by command, and remove it. A name that belongs to another writer, a cut that
+    does not exist, and a configuration without a catalog are refused, and leave nothing."""
+    output = shop.run("cut", "publish", "--as", "month_end")
+    assert "shop_cut_month_end" in output
+    views = ["items", "later", "taken"]
+    assert reader.names("shop_cut_month_end") == [f"shop_cut_month_end.{name}" for name in views]
+    (rows,) = reader.sql("SELECT id, v FROM shop_cut_month_end.items")
+    assert rows_of(rows) == ["|id |v |", "|9 |o |"]
+    reader.sql("CREATE SCHEMA shop_cut_theirs")
+    assert "another schema or view: shop_cut_theirs" in shop.refused(
+        "cut", "publish", "--as", "theirs"
+    )
+    error = shop.refused("cut", "publish", "--as", "early", "--at", "2001-01-01T00:00:00Z")
+    assert "cut" in error and "Try: " in error
+    assert [*pins(Control(Layout(shop.path).control))] == ["month_end"]
+    shop.run("cut", "unpublish", "--as", "month_end")
+    assert reader.names("shop_cut_month_end") == []
+    assert pins(Control(Layout(shop.path).control)) == {}
+    shop.leave_out_catalog()
+    assert "names no catalog" in shop.refused("catalog", "sync")

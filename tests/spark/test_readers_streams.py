@@ -25,10 +25,12 @@ Batch = tuple[list[str], list[tuple[Any, ...]]]
 class Reader:
     """A stream over t.a with a checkpoint of its own, started again for each look."""
 
-    def __init__(self, spark: SparkSession, target: Path, *, feed: bool, **options: str) -> None:
+    def __init__(
+        self, spark: SparkSession, target: Path, *, feed: bool, tracks: bool = True, **options: str
+    ) -> None:
         self._spark, self._table = spark, str(target / "t" / "a")
-        self._checkpoint = f"{target}_reader_{feed}"
-        tracked = {"schemaTrackingLocation": f"{self._checkpoint}/_schema"}
+        self._checkpoint = f"{target}_reader_{feed}_{tracks}"
+        tracked = {"schemaTrackingLocation": f"{self._checkpoint}/_schema"} if tracks else {}
         kind = {"readChangeFeed": "true"} if feed else {"skipChangeCommits": "true"}
         self._options = {**tracked, **kind, **options}
 
@@ -105,3 +107,17 @@ def test_a_stream_gets_each_change_until_columns_change(
     with pytest.raises(StreamingQueryException, match="Required column is missing in data file"):
         feed_on.look()  # the rows as they were lack it
     assert rows_on.look() == [([*columns, "k"], [(5, "r", 0, 1, 2)])]
+
+
+def test_comments_stop_no_stream(spark: SparkSession, log: LogWriter, target: Path) -> None:
+    """A stream with schema tracking starts once more, as after any change of metadata."""
+    readers = [Reader(spark, target, feed=False, tracks=tracks) for tracks in (True, False)]
+    log.transaction(insert(A, (1, "x")))
+    run(spark, log.folder, target)
+    for reader in readers:
+        assert reader.look() == [(["id", "v"], [(1, "x")])]
+    log.ddl("ALTER TABLE t.a COMMENT 'c', MODIFY v VARCHAR(40) COMMENT 'text'")
+    log.transaction(insert(A, (2, "y")))
+    run(spark, log.folder, target)
+    for reader in readers:
+        assert reader.look() == [(["id", "v"], [(2, "y")])]

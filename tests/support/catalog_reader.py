@@ -44,6 +44,10 @@ class CatalogReader:
         """Return the same of the tables of the target's newest cut, which are read by path."""
         return dict(self._ask("cut", target))
 
+    def declared(self, *schemas: str) -> dict[str, dict[str, Any]]:
+        """Return what MySQL declares about each table, as Spark shows it, and the rows."""
+        return dict(self._ask("declared", *schemas))
+
     def sql(self, *statements: str) -> list[str]:
         """Return each statement's result as Spark shows it."""
         return list(self._ask("sql", *statements))
@@ -83,6 +87,25 @@ def _tables(spark: Any, schemas: Iterable[str]) -> dict[str, dict[str, Any]]:
     return fields
 
 
+def _declared(spark: Any, schemas: Iterable[str]) -> dict[str, dict[str, Any]]:
+    tables = {}
+    for name in _names(spark, schemas):
+        details = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {name}").collect()}
+        properties = {row[0]: row[1] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+        frame = spark.table(name)
+        columns = [
+            {"name": field.name, "type": field.metadata["mysql.type"], "nullable": field.nullable,
+             "comment": field.metadata.get("comment", ""),
+             "generated": field.metadata.get("mysql.generated", "")}
+            for field in frame.schema
+        ]  # fmt: skip
+        key = json.loads(properties.get("mysql.primary_key", "[]"))
+        fields = _fields(frame, "")
+        tables[name] = {"comment": details.get("Comment", ""), "key": key, "columns": columns}
+        tables[name]["rows"] = fields["rows"]
+    return tables
+
+
 def _cut(spark: Any, target: str) -> dict[str, dict[str, Any]]:
     from spark_repl.control.cuts.cut_reader import CutReader, find_cut
     from spark_repl.control.table.control import Control
@@ -100,6 +123,8 @@ def _answer(spark: Any, question: str, words: list[str]) -> Any:
         return [spark.sql(statement)._show_string(200, False) for statement in words]
     if question == "cut":
         return _cut(spark, *words)
+    if question == "declared":
+        return _declared(spark, words)
     return _names(spark, words) if question == "names" else _tables(spark, words)
 
 

@@ -232,8 +232,9 @@ class Replica:
             tracking, applied, coordinator, pipeline, retries, checkpoint, status
         )
         pipeline.cuts.on_published = self._registrar.cut_published
-        show_absent(point, tracking)
-        show_copy(point, applied, tracking)
+        for cut in (show_absent(point, tracking), show_copy(point, applied, tracking)):
+            if cut is not None:  # an idle source brings no other cut
+                self._registrar.cut_published(cut)
 
     @property
     def opened(self) -> RunningApplier:

@@ -207,21 +207,23 @@ def _with_skipped(point: ResumePoint, skip: GtidSet, applied: AppliedLog) -> Res
     return replace(point, skip=skip, absent=absent)
 
 
-def show_absent(point: ResumePoint, tracking: Tracking) -> None:
+def show_absent(point: ResumePoint, tracking: Tracking) -> Cut | None:
     """Publish the cut again, with the skipped transactions that the log does not have. There may be
-    no later group whose cut would show them."""
-    if point.absent and point.cut is not None and point.copy is None:
-        executed, control = GtidSet.parse(point.cut.gtid_executed), tracking.control
-        executed = executed.union(point.absent)
-        control.publish(replace(point.cut, gtid_executed=str(executed)))
+    no later group whose cut would show them. Return the published cut."""
+    if not point.absent or point.cut is None or point.copy is not None:
+        return None
+    executed = GtidSet.parse(point.cut.gtid_executed).union(point.absent)
+    control, cut = tracking.control, replace(point.cut, gtid_executed=str(executed))
+    control.publish(cut)
+    return cut
 
 
-def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> None:
+def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> Cut | None:
     """Publish a cut that shows the copy, if nothing has to be applied before it. The source may be
-    idle, so that no transaction would cause a cut."""
+    idle, so that no transaction would cause a cut. Return the published cut."""
     copy, catch_up = point.copy, CatchUp(point.copy)
     if copy is None or point.ahead > point.position or catch_up.active(point.executed):
-        return
+        return None
     tables_now = versions(tracking.tables.items())
     view = applied.view
     shown = point.cut or first_cut(view.relay, view.history, point.executed, tables_now)
@@ -231,3 +233,4 @@ def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> No
     control = tracking.control
     control.publish(shown)
     catch_up.cut_published(control)
+    return shown

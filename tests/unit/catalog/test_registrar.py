@@ -208,3 +208,16 @@ def test_the_end_does_not_wait_for_a_catalog_that_is_away() -> None:
     wait_until(lambda: "catalog" in notes)
     registrar.close()
     assert catalog.locations == {}
+
+
+def test_a_cut_that_was_handed_over_before_the_start_counts() -> None:
+    """A start publishes a copy, which is newer than the cut at which it resumes."""
+    catalog, notes = MemoryCatalog(), Notes()
+    registrar = Registrar(lambda is_stopping: catalog, [registration()], notes.note)
+    registrar.cut_published(cut_of(BEFORE))
+    registrar.start(cut_of({"shop.x": "shop/x"}))
+    try:
+        assert registrar.wait_idle(10)
+        assert list(catalog.locations) == [*BEFORE]
+    finally:
+        registrar.close(at_once=True)
