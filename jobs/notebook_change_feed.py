@@ -1,7 +1,11 @@
 # Databricks notebook source
+# MAGIC %md
+# MAGIC # A silver table from a change feed
+# MAGIC For a target that `spark-repl run` fills with `target.change_data_feed = true`. Widgets:
+# MAGIC `target`, `table`, `keys` and `columns` of the silver table, `silver` (its folder). Each run
+# MAGIC processes the changes up to now.
+
 # COMMAND ----------
-# A silver table from the change feed of a replicated table. notebook_replicate has created the
-# target "lake", with target.change_data_feed = true.
 import os
 
 from pyspark.sql import DataFrame, Window
@@ -9,23 +13,40 @@ from pyspark.sql.functions import col, row_number
 
 from spark_repl import build_session, cut
 
-spark = build_session("notebook_change_feed", target="lake")
-now = cut(spark, "lake")
-table, account = now.table("bank.account"), now.manifest()["tables"]["bank.account"]["path"]
-silver = os.path.abspath("silver/account")  # SQL accepts only absolute paths
-checkpoint = os.path.abspath("silver/account_checkpoint")
+
+def widget(name: str, default: str) -> str:
+    """Return the value of a widget of Databricks. Elsewhere the environment variable
+    NOTEBOOK_<NAME> has the value, or the default counts."""
+    widgets = getattr(globals().get("dbutils"), "widgets", None)
+    if widgets is None:
+        return os.environ.get(f"NOTEBOOK_{name.upper()}", default)
+    widgets.text(name, default)
+    return str(widgets.get(name))
+
+
+target, name = widget("target", "lake"), widget("table", "bank.account")
+keys, wanted = widget("keys", "id").split(","), widget("columns", "id,balance").split(",")
+silver = os.path.abspath(widget("silver", "silver/account"))  # SQL accepts only absolute paths
+checkpoint = f"{silver}_checkpoint"
 
 # COMMAND ----------
-# The key of a row, and the columns of silver.
-keys, wanted = ["id"], ["id", "balance"]
+# A session of its own in the notebook's Spark: settings and views of yours stay as they are.
+spark = build_session("notebook_change_feed", target=target)
+now = cut(spark, target)
+table, path = now.table(name), now.manifest()["tables"][name]["path"]
 spark.createDataFrame([], table.select(*wanted).schema).write.format("delta").mode("ignore").save(
     silver
 )
 
 
 # COMMAND ----------
-# A batch may have several changes of a row: the last one counts. A commit is one group of the
-# source's transactions, and has at most one change of a row.
+# MAGIC %md
+# MAGIC ## Merge
+# MAGIC A batch may have several changes of a row: the last one counts. A commit is one group of the
+# MAGIC source's transactions, and has at most one change of a row.
+
+
+# COMMAND ----------
 def merge(changes: DataFrame, batch: int) -> None:
     changes = changes.where("_change_type != 'update_preimage'")
     newest = Window.partitionBy(*keys).orderBy(col("_commit_version").desc())
@@ -43,12 +64,16 @@ def merge(changes: DataFrame, batch: int) -> None:
 
 
 # COMMAND ----------
-# Process the changes up to now, then end. The next run continues after them.
+# MAGIC %md
+# MAGIC ## Process the changes up to now
+# MAGIC The next run continues after them.
+
+# COMMAND ----------
 feed = (
     spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
 )
 query = (
-    feed.load(account)
+    feed.load(path)
     .writeStream.foreachBatch(merge)
     .option("checkpointLocation", checkpoint)
     .trigger(availableNow=True)
@@ -57,6 +82,10 @@ query = (
 query.awaitTermination()
 
 # COMMAND ----------
-# At the newest version silver has the rows of the table.
+# MAGIC %md
+# MAGIC ## Compare
+# MAGIC If nothing was committed meanwhile, silver has the rows of the table.
+
+# COMMAND ----------
 rows = spark.read.format("delta").load(silver)
-print(rows.count(), "accounts,", rows.exceptAll(table.select(*wanted)).count(), "other than its")
+print(rows.count(), "rows,", rows.exceptAll(table.select(*wanted)).count(), "other than its")

@@ -1,27 +1,83 @@
 # Databricks notebook source
+# MAGIC %md
+# MAGIC # Where are my rows?
+# MAGIC For a target that `spark-repl run` fills. A cut is a version of each table; together they
+# MAGIC are one committed state of the source. Widgets: `target`, `cut` (`latest`, a time, a GTID
+# MAGIC set or the name of a pin), `table`. Nothing is written.
+
 # COMMAND ----------
-# Reading cuts: all tables at one committed state of the source. notebook_replicate has created
-# "lake".
+import os
+
 from spark_repl import build_session, cut, wait_for
 
-target = "lake"
+
+def widget(name: str, default: str) -> str:
+    """Return the value of a widget of Databricks. Elsewhere the environment variable
+    NOTEBOOK_<NAME> has the value, or the default counts."""
+    widgets = getattr(globals().get("dbutils"), "widgets", None)
+    if widgets is None:
+        return os.environ.get(f"NOTEBOOK_{name.upper()}", default)
+    widgets.text(name, default)
+    return str(widgets.get(name))
+
+
+target, at, table = (
+    widget("target", "lake"),
+    widget("cut", "latest"),
+    widget("table", "bank.account"),
+)
+
+# COMMAND ----------
+# A session of its own in the notebook's Spark: settings and views of yours stay as they are.
 spark = build_session("notebook_cuts", target=target)
+now = cut(spark, target, at=at)
 
 # COMMAND ----------
-# The newest cut, and its tables as views.
-now = cut(spark, target)
-print(now.gtid_executed)
+# MAGIC %md
+# MAGIC ## The tables at this cut
+
+# COMMAND ----------
+print("after the transactions", now.gtid_executed)
+for name in now.tables:
+    print(name, now.table(name).count(), "rows")
+
+# COMMAND ----------
+# MAGIC %md
+# MAGIC ## The rows of a table
+
+# COMMAND ----------
+now.table(table).show(5)
+
+# COMMAND ----------
+# MAGIC %md
+# MAGIC ## A join at one cut
+# MAGIC The newest versions of two tables may be of different moments. At a cut they are of one.
+# MAGIC Money that the demo's bank moves is in one of three tables: the sum is the same at each cut.
+
+# COMMAND ----------
 now.create_views("now_")
-spark.sql("SELECT count(*) AS accounts FROM now_bank_account").show()
+spark.sql("""
+    SELECT (SELECT sum(balance) FROM now_bank_account)
+         + (SELECT sum(balance) FROM now_bank_till)
+         + (SELECT coalesce(sum(amount), 0) FROM now_bank_pending) AS money
+""").show()
 
 # COMMAND ----------
-# The first cut that holds a set of transactions, such as @@gtid_executed after your own COMMIT.
-# wait_for waits for it, at most timeout_s seconds.
+# MAGIC %md
+# MAGIC ## My own transaction
+# MAGIC After a COMMIT on the source, wait for the first cut with it. Its GTID is in
+# MAGIC `@@gtid_executed`; here this cut's own set is used. `wait_for` needs no Spark.
+
+# COMMAND ----------
 wait_for(target, now.gtid_executed, timeout_s=60)
 own = cut(spark, target, at=now.gtid_executed)
-print(own.table("bank.account").count(), "accounts when these transactions were there")
+print(own.table(table).count(), "rows when these transactions were there")
 
 # COMMAND ----------
-# What another engine needs to read the same cut: paths, versions, files.
-for name, table in own.manifest()["tables"].items():
-    print(name, "version", table["version"])
+# MAGIC %md
+# MAGIC ## For other engines
+# MAGIC Paths, versions and files of the same cut.
+
+# COMMAND ----------
+for name, found in now.manifest()["tables"].items():
+    print(name, found["path"], "version", found["version"], len(found["files"]), "files")

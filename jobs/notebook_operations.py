@@ -1,27 +1,63 @@
 # Databricks notebook source
+# MAGIC %md
+# MAGIC # Operations
+# MAGIC The state of a target, and `verify`. The commands are those of a shell. None of them starts
+# MAGIC or stops the applier. Widgets: `target`; `config`: the file of `run`, if `verify` is to
+# MAGIC compare with the source.
+
 # COMMAND ----------
-# Operations: the state of a target. notebook_replicate has created "lake". The commands are those
-# of a shell. None of them starts or stops the applier.
+import os
+
 from spark_repl.cli.main import main
 
-target = ["--target", "lake"]
+
+def widget(name: str, default: str) -> str:
+    """Return the value of a widget of Databricks. Elsewhere the environment variable
+    NOTEBOOK_<NAME> has the value, or the default counts."""
+    widgets = getattr(globals().get("dbutils"), "widgets", None)
+    if widgets is None:
+        return os.environ.get(f"NOTEBOOK_{name.upper()}", default)
+    widgets.text(name, default)
+    return str(widgets.get(name))
+
+
+folder, config = widget("target", "lake"), widget("config", "")
 
 # COMMAND ----------
-# Does the applier run, how late is it, is anything wrong, what is it doing?
+# MAGIC %md
+# MAGIC ## Does the applier run, how late is it, is anything wrong?
+
+# COMMAND ----------
+target = ["--target", folder]
 main(["status", *target])
 
 # COMMAND ----------
-# The retained cuts. A pinned cut is retained until it is unpinned.
+# MAGIC %md
+# MAGIC ## The retained cuts
+# MAGIC A pinned cut is retained until it is unpinned.
+
+# COMMAND ----------
 main(["cut", "pin", "--at", "latest", "--name", "month_end", *target])
 main(["cut", "show", "--at", "month_end", *target])
 
 # COMMAND ----------
-# The changes between two cuts, row by row, without the source.
-with open("operations.toml", "w") as file:
-    file.write('[target]\npath = "lake"\n')
-main(["verify", "--config", "operations.toml", "--between", "month_end", "latest"])
+# MAGIC %md
+# MAGIC ## Verify
+# MAGIC With the source, if there is a configuration; otherwise the changes between two cuts, row by
+# MAGIC row.
+
+# COMMAND ----------
+if config:
+    main(["verify", "--config", config])
+else:
+    with open("operations.toml", "w") as file:
+        file.write(f'[target]\npath = "{folder}"\n')
+    main(["verify", "--config", "operations.toml", "--between", "month_end", "latest"])
 main(["cut", "unpin", "--name", "month_end", *target])
 
 # COMMAND ----------
-# The whole state as one HTML file, for a ticket.
+# MAGIC %md
+# MAGIC ## The whole state as one HTML file, for a ticket
+
+# COMMAND ----------
 main(["report", "--out", "report.html", *target])

@@ -9,22 +9,52 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_repl import Config, Replica
 from spark_repl.demo.expected import expected_tables
 from tests.spark.lab import assert_server_state_elsewhere
 
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "jobs"
+NOTEBOOKS = sorted(path.stem for path in JOBS.glob("notebook_*.py"))
 TRANSACTIONS = 3006
 
 
 def carry_out(name: str) -> None:
     """A notebook's cells, one after the other."""
     first, *cells = (JOBS / f"{name}.py").read_text("utf-8").split("# COMMAND ----------")
-    assert first == "# Databricks notebook source\n"
+    assert first.startswith("# Databricks notebook source\n")
+    assert all(line.startswith("#") for line in first.splitlines() if line)
     assert len(cells) >= 4
     names: dict[str, Any] = {}
     for number, cell in enumerate(cells, 1):
         exec(compile(cell, f"{name}, cell {number}", "exec"), names)  # noqa: S102
+
+
+class Widgets:
+    """Those of Databricks, as ``dbutils.widgets``; each has the text that was typed, if any was."""
+
+    def __init__(self, typed: dict[str, str]) -> None:
+        self.widgets, self._typed, self._values = self, typed, dict[str, str]()
+
+    def text(self, name: str, default: str) -> None:
+        self._values[name] = self._typed.get(name, default)
+
+    def get(self, name: str) -> str:
+        return self._values[name]
+
+
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name != "notebook_replicate"])
+def test_a_notebook_has_widgets_and_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (JOBS / f"{name}.py").read_text("utf-8")
+    assert text.count("# MAGIC %md\n") >= 4
+    names: dict[str, Any] = {}
+    definition = text[text.index("def widget(") : text.index("    return str(widgets.get(name))\n")]
+    exec(f"import os\n{definition}    return str(widgets.get(name))\n", names)  # noqa: S102
+    assert names["widget"]("target", "lake") == "lake"
+    monkeypatch.setenv("NOTEBOOK_TARGET", "lake2")
+    assert names["widget"]("target", "lake") == "lake2"
+    names["dbutils"] = Widgets({"target": "lake3"})
+    assert names["widget"]("target", "lake") == "lake3" and names["widget"]("cut", "x") == "x"
 
 
 @pytest.mark.slow
@@ -49,9 +79,17 @@ def test_the_notebooks_cells_run_one_after_the_other(
     count = accounts["bank.account"]
     for _ in range(2):  # again, it goes on where it was
         carry_out("notebook_change_feed")
-        assert f"{count} accounts, 0 other than its" in capsys.readouterr().out
+        assert f"{count} rows, 0 other than its" in capsys.readouterr().out
     carry_out("notebook_cuts")
-    assert f"{count} accounts when these" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{count} rows when these" in said and "money|" in said and "1000000" in said
+    history = {"relay.path": str(bank), "target.path": "past"}
+    rules = {"tables": [{"match": "bank.account", "mode": "history"}]}
+    with Replica(spark, Config.from_mapping(rules).override(history)) as replica:
+        replica.apply()
+    carry_out("notebook_history")
+    said = capsys.readouterr().out
+    assert f"{count} rows then," in said and "bank_account_versions" in said
     carry_out("notebook_operations")
     said = capsys.readouterr().out
     assert "wrong:    nothing" in said and "differing: 0" in said
