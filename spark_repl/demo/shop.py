@@ -6,6 +6,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.threads import thread
 from ..source.connection import connect
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Load:
     def __init__(self, shop: Shop, per_s: float) -> None:
         self._shop, self.per_s, self.error = shop, per_s, ""
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+        self._thread = thread(self._run, "load", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -107,6 +107,14 @@ def is_managed_at(folder: str) -> bool:
     return state is not None and is_managed(state)
 
 
+def _opens_as_managed(folder: str) -> bool:
+    """Return as ``is_managed_at``, False for a table that was damaged or partly removed."""
+    try:
+        return is_managed_at(folder)
+    except TargetError:
+        return False
+
+
 def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
     """Return whether the channel may remove the content of the ``folder`` at ``path``. Warn if the
     folder belongs to another channel (``beside``: the paths that other channels name) or to a user.
@@ -115,7 +123,7 @@ def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
         logger.warning("%s stays: another channel has its table there", folder)
     elif is_foreign(folder):
         logger.warning("%s stays: the Delta table there was not made by an applier", folder)
-    elif is_managed_at(folder):
+    elif _opens_as_managed(folder):
         logger.warning("%s stays: a catalog manages it; drop the table in the catalog", folder)
     else:
         return True

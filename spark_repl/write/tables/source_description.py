@@ -80,7 +80,7 @@ def declares_alike(before: TargetTable, after: TargetTable) -> bool:
 def at_place(new: NewTable, stamp: Stamp) -> NewTable:
     """Return a table's metadata with the source's state when it gets its definition, as the
     commit's ``stamp`` has it. The commit of a first copy has none."""
-    commit = json.loads(stamp.user_metadata)
+    commit = json.loads(stamp.user_metadata or "{}")
     place = SourcePlace.of(commit.get("source", {}))
     own = {EXECUTED: commit.get("gtid_executed", ""), POSITION: str(place or "")}
     configuration = {k: v for k, v in new.configuration.items() if k not in own}

@@ -111,7 +111,9 @@ def commit_of(folder: Path, dead: list[int], marks: list[int]) -> list[dict[str,
     if dead:
         (add["deletionVector"],) = deletion_vector.write(str(folder), [BitMap(dead)])
     written = Written("t.a", marks={add["path"]: BitMap(marks).serialize()})
-    commits: Any = SimpleNamespace(action=lambda table, path: add, time=SteadyTime())
+    commits: Any = SimpleNamespace(
+        action=lambda table, path: add, time=SteadyTime(), inline_vector_bytes=0
+    )
     table: Any = SimpleNamespace(name="t.a", folder=str(folder))
     return row_actions(commits, table, [written])
 
