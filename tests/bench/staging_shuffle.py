@@ -27,6 +27,7 @@ import pyspark
 from pyspark import SparkContext
 
 from spark_repl.delta.store import storage
+from spark_repl.runtime.target_uri import canonical
 
 from .slow_store import slow_store
 
@@ -83,7 +84,8 @@ def main() -> None:
         context = SparkContext("local-cluster[2,1,1024]", "staging")
         try:
             for mib in options.mib:
-                there = (context, f"{bucket}/staging", options.workers, mib << 20)
+                folder = canonical(f"{bucket}/staging")
+                there = (context, folder, options.workers, mib << 20)
                 ways: dict[str, list[float]] = {"store": [], "shuffle": []}
                 for _ in range(options.runs + 1):
                     ways["store"].append(seconds(by_store, *there))
