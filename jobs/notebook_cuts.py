@@ -6,20 +6,12 @@
 # MAGIC set or the name of a pin), `table`. Nothing is written.
 
 # COMMAND ----------
-import os
+from functools import partial
 
 from spark_repl import build_session, cut, wait_for
+from spark_repl.cli import configuration
 
-
-def widget(name: str, default: str) -> str:
-    """Return the value of a widget of Databricks. Elsewhere the environment variable
-    NOTEBOOK_<NAME> has the value, or the default counts."""
-    widgets = getattr(globals().get("dbutils"), "widgets", None)
-    if widgets is None:
-        return os.environ.get(f"NOTEBOOK_{name.upper()}", default)
-    widgets.text(name, default)
-    return str(widgets.get(name))
-
+widget = partial(configuration.widget, globals().get("dbutils"))
 
 target, at, table = (
     widget("target", "lake"),

@@ -1,9 +1,11 @@
-"""Configuration of a command: its file, overridden by the command line."""
+"""Configuration of a command: its file, overridden by the command line. Widgets of notebooks."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..config import Config, read_values
 from ..config.tables import read_tables
@@ -89,3 +91,13 @@ def _logged(config: Config, options: argparse.Namespace) -> Config:
         config = config.override({"observe.log_format": options.log_format})
     log_lines.log_as(config.observe.log_format)
     return config
+
+
+def widget(dbutils: Any, name: str, default: str) -> str:
+    """Return the value of a widget of Databricks. Without ``dbutils``, which is None elsewhere, the
+    environment variable NOTEBOOK_<NAME> has the value, or the default counts."""
+    widgets = getattr(dbutils, "widgets", None)
+    if widgets is None:
+        return os.environ.get(f"NOTEBOOK_{name.upper()}", default)
+    widgets.text(name, default)
+    return str(widgets.get(name))

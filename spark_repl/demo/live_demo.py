@@ -34,6 +34,7 @@ from ..observe.screen import cell, columns, summary
 from ..observe.status.status import status
 from ..observe.web.endpoint import check_free
 from ..runtime.private_files import private_opener
+from ..service.command_process import end
 from .own_server import VARIABLE, OwnServer, mysqld
 from .shop import Load, Shop, quoted, session
 
@@ -283,13 +284,9 @@ class LiveDemo:
 
     def _stop_run(self) -> None:
         process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end(process, _STOP_S)
+        if process is not None:
+            process.wait()
 
     def _say(self, name: str, text: str) -> None:
         print(f"{name:8}{text}", flush=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..config import Source
 from ..errors import DemoError, SparkReplError
+from ..service.command_process import end
 from ..source.connection import connect
 
 VARIABLE = "SPARK_REPL_MYSQL"
@@ -78,13 +79,9 @@ class OwnServer:
     def stop(self) -> None:
         """End the server's process."""
         process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end(process, _STOP_S)
+        if process is not None:
+            process.wait()
 
     def _run(self, *options: str) -> None:
         """Start the program. Ctrl-C of the terminal does not reach it."""

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.observe.status.status import status
 from tests.support.catalog_reader import CatalogReader
-from tests.support.hive_metastore import HiveMetastore
+from tests.support.hive_metastore import HiveMetastore, hive_metastore
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
 from tests.support.wait_until import wait_until
@@ -106,11 +106,8 @@ def shown(reader: CatalogReader, schema: str) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def metastore(tmp_path: Path) -> Iterator[HiveMetastore]:
-    process = HiveMetastore(tmp_path / "metastore")
-    try:
-        yield process.start()
-    finally:
-        process.kill()
+    with hive_metastore(tmp_path) as process:
+        yield process
 
 
 def test_the_catalog_equals_mysql_after_each_cut(

@@ -24,7 +24,7 @@ from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.catalog_reader import CatalogReader
 from tests.support.examples import ALL
-from tests.support.hive_metastore import HiveMetastore
+from tests.support.hive_metastore import HiveMetastore, hive_metastore
 from tests.support.wait_until import wait_until
 
 pytestmark = pytest.mark.slow
@@ -44,11 +44,8 @@ SUM = (
 
 @pytest.fixture
 def metastore(tmp_path: Path) -> Iterator[HiveMetastore]:
-    process = HiveMetastore(tmp_path / "metastore")
-    try:
-        yield process.start()
-    finally:
-        process.kill()
+    with hive_metastore(tmp_path) as process:
+        yield process
 
 
 class Target:

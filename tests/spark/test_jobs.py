@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
+from spark_repl.cli import configuration
 from spark_repl.demo.expected import expected_tables
 from tests.spark.lab import assert_server_state_elsewhere
 
@@ -47,13 +50,14 @@ class Widgets:
 def test_a_notebook_has_widgets_and_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (JOBS / f"{name}.py").read_text("utf-8")
     assert text.count("# MAGIC %md\n") >= 4
-    names: dict[str, Any] = {}
-    definition = text[text.index("def widget(") : text.index("    return str(widgets.get(name))\n")]
-    exec(f"import os\n{definition}    return str(widgets.get(name))\n", names)  # noqa: S102
+    names: dict[str, Any] = {"partial": partial, "configuration": configuration}
+    (definition,) = re.findall(r"^widget = .*$", text, re.MULTILINE)
+    exec(definition, names)  # noqa: S102
     assert names["widget"]("target", "lake") == "lake"
     monkeypatch.setenv("NOTEBOOK_TARGET", "lake2")
     assert names["widget"]("target", "lake") == "lake2"
     names["dbutils"] = Widgets({"target": "lake3"})
+    exec(definition, names)  # noqa: S102
     assert names["widget"]("target", "lake") == "lake3" and names["widget"]("cut", "x") == "x"
 
 

@@ -7,7 +7,8 @@ import shutil
 import signal
 import socket
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -82,3 +83,13 @@ class HiveMetastore:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+
+@contextmanager
+def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
+    """A metastore that runs, with its files below ``folder``."""
+    process = HiveMetastore(folder / "metastore")
+    try:
+        yield process.start()
+    finally:
+        process.kill()

@@ -88,31 +88,22 @@ def named_beside(control: Control, target: str, paths: Iterable[str]) -> set[str
     return wholes & named
 
 
-def is_foreign(folder: str) -> bool:
-    """Return whether the folder has a Delta table without the properties that each channel gives to
-    its own tables. A table that can't be opened was damaged or partly removed, and counts as the
-    channel's own. Raise OSError."""
+def _owner_beside(folder: str) -> str:
+    """Return who, instead of the channel, decides about the Delta table in the folder, as the end
+    of a warning; "" if nobody does. A table that can't be opened was damaged or partly removed, and
+    counts as the channel's own. Raise OSError."""
     try:
         state = log_state.load(folder)
     except TargetError:
-        return False
-    properties = state.metadata["configuration"] if state else {_OURS: ""}
-    return not any(name.startswith(_OURS) for name in properties)
-
-
-def is_managed_at(folder: str) -> bool:
-    """Return whether a catalog manages the table at ``folder``, and alone removes its files. Raise
-    OSError, and TargetError for a table that can't be opened."""
-    state = log_state.load(folder)
-    return state is not None and is_managed(state)
-
-
-def _opens_as_managed(folder: str) -> bool:
-    """Return as ``is_managed_at``, False for a table that was damaged or partly removed."""
-    try:
-        return is_managed_at(folder)
-    except TargetError:
-        return False
+        return ""
+    if state is None:
+        return ""
+    # Each channel gives properties of its own to its tables.
+    if not any(name.startswith(_OURS) for name in state.metadata["configuration"]):
+        return "the Delta table there was not made by an applier"
+    if is_managed(state):
+        return "a catalog manages it; drop the table in the catalog"
+    return ""
 
 
 def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
@@ -121,10 +112,8 @@ def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
     """
     if whole_of(path) in beside:
         logger.warning("%s stays: another channel has its table there", folder)
-    elif is_foreign(folder):
-        logger.warning("%s stays: the Delta table there was not made by an applier", folder)
-    elif _opens_as_managed(folder):
-        logger.warning("%s stays: a catalog manages it; drop the table in the catalog", folder)
+    elif owner := _owner_beside(folder):
+        logger.warning("%s stays: %s", folder, owner)
     else:
         return True
     return False

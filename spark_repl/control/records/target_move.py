@@ -34,7 +34,9 @@ from typing import TYPE_CHECKING
 from ... import formats
 from ...config.renaming import whole_of
 from ...crash_points import reach
+from ...delta.log import log_state
 from ...delta.log.add_actions import live_files
+from ...delta.log.committer import is_managed
 from ...delta.log.table_log import TableLog
 from ...delta.store import storage
 from ...delta.store.remover import ASIDE, Remover
@@ -47,7 +49,7 @@ from ..table.cut import reader_tables
 from ..table.layout import Layout
 from ..table.owner_lease import wait_until_unclaimed
 from .channels import NOTE_FORMAT, noted_source
-from .replaced_tables import is_managed_at, paths_at_cuts
+from .replaced_tables import paths_at_cuts
 from .table_paths import current_paths, used_paths
 
 if TYPE_CHECKING:
@@ -230,14 +232,14 @@ def _is_leftover(name: str) -> bool:
 
 
 def _check_relative(folder: str) -> None:
-    if is_managed_at(folder):
+    state = log_state.load(folder)
+    if state is not None and is_managed(state):
         raise TargetError(
             "a catalog manages the table, at a place that the catalog has chosen", file=folder,
             hint="leave the target where it is, or begin again at the new place: spark-repl run"
             " --config F with another target.path",
         )  # fmt: skip
-    version = TableLog().version(folder)
-    for add in live_files(folder, version).values() if version >= 0 else ():
+    for add in live_files(folder, state.version).values() if state is not None else ():
         vector = add.get("deletionVector") or {}
         if storage.is_absolute(add["path"]) or vector.get("storageType") == "p":
             raise TargetError(
