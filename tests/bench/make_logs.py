@@ -3,9 +3,9 @@
     python -m tests.bench.make_logs HOST PORT FOLDER [NAME...]
 
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
-throw-away one only. Names: the functions below; default all but ``giant``, ``rows_10m`` and
-``rows_100m``. Where rows are loaded before what is measured, the place behind them is printed, for
-``--prepared``. The OLTP log is sysbench's, see docs/benchmarks.md.
+throw-away one only. Names: the functions below; default all but ``giant``, ``rows_10m``,
+``rows_100m`` and ``single_rows``. Where rows are loaded before what is measured, the place behind
+them is printed, for ``--prepared``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ WIDE_ROW = """
     SEC_TO_TIME(RAND()*80000), SEC_TO_TIME(RAND()*80000), 1970 + RAND()*100, 1 + RAND()*2,
     RAND()*7, JSON_OBJECT('n', RAND(), 'text', SHA2(RAND(), 256), 'list', JSON_ARRAY(1, 2, RAND()))
 """
+CLIENTS = 4
 NUMBERS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < {})"
 
 
@@ -86,6 +88,104 @@ def inserts(cursor: Any) -> None:
             f"INSERT INTO bench.i {NUMBERS.format(20000)} SELECT {first} + i, i * 7919 % 99991,"
             " SHA2(i, 256), LEFT(SHA2(i * 7, 256), 60) FROM r"
         )
+
+
+def mixed(cursor: Any) -> None:
+    """Two million changes of eight tables, 75 inserts to 19 updates to 6 deletes, 25,000 a time."""
+    for number in range(8):
+        cursor.execute(
+            f"CREATE TABLE bench.x{number} (id int PRIMARY KEY, n bigint, d decimal(12,2),"
+            " f double, at datetime(3), v varchar(100), w char(40) CHARACTER SET latin1,"
+            " on_day date)"
+        )
+        for first in range(0, 187_500, 12_500):
+            cursor.execute(
+                f"INSERT INTO bench.x{number} {NUMBERS.format(12_500)} SELECT {first} + i,"
+                " i * 7919, i / 7, i / 13, NOW(3), REPEAT(SHA2(i, 256), 1 + i % 2), SHA2(i, 160),"
+                " '2000-01-01' + INTERVAL i % 9000 DAY FROM r"
+            )
+        cursor.execute(f"UPDATE bench.x{number} SET n = n + 1, v = w WHERE id % 4 = 1")
+        cursor.execute(f"DELETE FROM bench.x{number} WHERE id % 12 = 1")
+
+
+def oltp(cursor: Any) -> None:
+    """680,000 changes of four tables by four clients: what sysbench's oltp_write_only does."""
+    for number in range(4):
+        cursor.execute(
+            f"CREATE TABLE bench.o{number} (id int PRIMARY KEY, k int NOT NULL,"
+            " c char(120) NOT NULL, pad char(60) NOT NULL, KEY (k))"
+        )
+        cursor.execute(
+            f"INSERT INTO bench.o{number} {NUMBERS.format(100_000)} SELECT i, i * 7919 % 99991,"
+            " SHA2(i, 256), LEFT(SHA2(i * 7, 256), 60) FROM r"
+        )
+    loaded(cursor)
+    transaction = """
+        START TRANSACTION;
+        UPDATE bench.o{n} SET k = k + 1 WHERE id = a;
+        UPDATE bench.o{n} SET c = SHA2(a + i, 256) WHERE id = b;
+        DELETE FROM bench.o{n} WHERE id = d;
+        INSERT INTO bench.o{n} VALUES (d, i, SHA2(i, 256), LEFT(SHA2(d + i, 256), 60));
+        COMMIT;"""
+    key = f"FLOOR(RAND() * 25000) * {CLIENTS} + client + 1"  # a client's own: none waits for a lock
+    by_clients(
+        cursor,
+        42_500,
+        f"SET a = {key}, b = {key}, d = {key};"
+        + one_of("FLOOR(RAND() * 4)", [transaction.format(n=number) for number in range(4)]),
+    )
+
+
+def single_rows(cursor: Any) -> None:
+    """Ten million autocommitted changes of a row in ten tables by four clients: a fifth inserts,
+    three fifths updates, a fifth deletes. Wirekite publishes its rate for such a workload. 4 GB."""
+    for number in range(10):
+        cursor.execute(
+            f"CREATE TABLE bench.r{number} (id int PRIMARY KEY, k int, c char(60), at datetime)"
+        )
+        cursor.execute(
+            f"INSERT INTO bench.r{number} {NUMBERS.format(100_000)} SELECT i, i,"
+            " LEFT(SHA2(i, 256), 60), NOW() FROM r"
+        )
+    loaded(cursor)
+    # behind ``a`` rounds a client's keys begin with its key ``a`` and end with its key a + 25000
+    key = f"{{}} * {CLIENTS} + client + 1"
+    insert = (
+        f"INSERT INTO bench.r{{n}} VALUES ({key.format('(a + 25000)')}, i, SHA2(i, 224), NOW());"
+    )
+    delete = f"DELETE FROM bench.r{{n}} WHERE id = {key.format('a')};"
+    update = "UPDATE bench.r{n} SET k = k + 1 WHERE id = d;"
+    changes = [insert, update, update, update, delete]
+    by_clients(
+        cursor,
+        2_500_000,
+        f"SET a = i DIV 50, d = {key.format('(a + 1 + FLOOR(RAND() * 24998))')};"
+        + one_of("i % 50", [changes[n // 10].format(n=n % 10) for n in range(50)]),
+    )
+
+
+def one_of(number: str, statements: list[str]) -> str:
+    """The statement whose number the expression gives."""
+    cases = " ".join(f"WHEN {n} THEN {text}" for n, text in enumerate(statements))
+    return f"CASE {number} {cases} END CASE;"
+
+
+def by_clients(cursor: Any, times: int, body: str) -> None:
+    """Each client runs a loop on the server: ``i`` counts, ``a``, ``b`` and ``d`` are free."""
+    cursor.execute(
+        "CREATE PROCEDURE bench.work(client int) BEGIN DECLARE i, a, b, d int DEFAULT 0;"
+        f" WHILE i < {times} DO {body} SET i = i + 1; END WHILE; END"
+    )
+    cursor.execute("SET GLOBAL sync_binlog = 0, innodb_flush_log_at_trx_commit = 0")
+
+    def work(client: int) -> None:
+        with pymysql.connect(
+            host=cursor.connection.host, port=cursor.connection.port, user="root", autocommit=True
+        ) as connection:
+            connection.cursor().execute(f"CALL bench.work({client})")
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(work, range(CLIENTS)))
 
 
 def spread(cursor: Any, tables: int) -> None:
@@ -182,7 +282,8 @@ def loaded(cursor: Any) -> None:
 
 
 LOGS = (
-    wide, bulk, packed, inserts, spread_8, spread_100, moves, rows_1m, giant, rows_10m, rows_100m,
+    wide, bulk, packed, inserts, mixed, oltp, spread_8, spread_100, moves, rows_1m,
+    giant, rows_10m, rows_100m, single_rows,
 )  # fmt: skip
 
 
@@ -196,7 +297,7 @@ def main(host: str, port: int, folder: Path, names: list[str]) -> None:
         cursor.execute("SET cte_max_recursion_depth = 1000000, sql_mode = ''")
         cursor.execute("SET GLOBAL max_binlog_size = 1073741824")
         for make in LOGS:
-            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-3]}):
+            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-4]}):
                 continue
             print(make.__name__, flush=True)
             cursor.execute("DROP DATABASE IF EXISTS bench")

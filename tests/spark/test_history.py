@@ -104,6 +104,25 @@ def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
     assert (3, "a") in rows(spark, at, A)
 
 
+@pytest.mark.parametrize("left", ["unfinished", "torn"])
+def test_a_checkpoint_of_a_killed_process_is_no_obstacle(spark, log, target, left):
+    """It ended while Spark wrote a batch's place. Spark itself refuses such a folder."""
+    log.transaction(insert(A, (1, "a")))
+    run(spark, log.folder, target, stream=True)
+    (checkpoint,) = (target / "_repl" / "checkpoint").iterdir()
+    if left == "unfinished":
+        for name in ("offsets", "commits"):
+            for file in (checkpoint / name).iterdir():
+                file.unlink()
+        (checkpoint / "offsets" / ".0.72cb1d78-854e-4b0d.tmp").write_text("v1")
+    else:
+        newest = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+        newest.write_text("")
+    log.transaction(insert(A, (2, "a")))
+    run(spark, log.folder, target, stream=True)
+    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
+
+
 # Others.
 
 

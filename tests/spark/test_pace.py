@@ -25,6 +25,13 @@ def entries(target: Path) -> dict[str, int]:
     return {file: os.path.getsize(file) for file in files}
 
 
+def rests(target: Path) -> bool:
+    """Whether no file comes or grows in two seconds, some twenty looks for more."""
+    before = entries(target)
+    time.sleep(2)  # a span in which nothing may come
+    return entries(target) == before
+
+
 def follow(replica: Replica) -> threading.Thread:
     follower = threading.Thread(target=lambda: replica.apply(follow=True))
     follower.start()
@@ -61,10 +68,7 @@ def test_changes_are_gathered_and_an_idle_source_costs_nothing(spark, log, targe
             assert len(cuts(target)) == before + 1
             # The stream's own first batch may end later: it brings what the tables have.
             wait_until(lambda: list((target / "_repl" / "checkpoint").glob("*/commits/0")), _MOST_S)
-            time.sleep(2)  # upkeep
-            idle = entries(target)
-            time.sleep(2)  # some twenty looks for more
-            assert entries(target) == idle
+            wait_until(lambda: rests(target), _MOST_S)  # once upkeep has ended
         finally:
             replica.stop()
             follower.join(_MOST_S)

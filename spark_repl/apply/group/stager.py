@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
 _SHARD_BYTES = 8 << 20
 """bytes of the log above which the keys of a group's tables may be cut into shards"""
+_SHARD_MAX_BYTES = 256 << 20
+"""bytes of the log for one shard: a worker holds the net changes of a table's shard in memory"""
 
 
 @dataclass(frozen=True)
@@ -162,10 +164,15 @@ class Stager:
         folder = None if in_driver else self.folder.name()
         skip = self._skip(group)
         already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
-        split = group.length > _SHARD_BYTES and self._tables < self.workers.count
-        tasks = self._tasks(group, skip, self.workers.count if split else 1, folder)
+        tasks = self._tasks(group, skip, self._shards(group.length), folder)
         tasks = [task for task in tasks if workers is None or task.worker in workers]
         return ReadAttempt(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
+
+    def _shards(self, length: int) -> int:
+        """Return into how many shards the keys of each table are cut, in a group of ``length``
+        bytes. A transaction of any size is one group, so its shards grow in number, not in size."""
+        split = length > _SHARD_BYTES and self._tables < self.workers.count
+        return max(self.workers.count if split else 1, length // _SHARD_MAX_BYTES)
 
     def read_again(self, task: StageTask) -> Staged:
         """Read the spans of a worker that has failed before, from start to end. Raise LogError,

@@ -29,8 +29,11 @@ def resume_offset(checkpoint: str) -> int | None:
 def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
     """Remove a checkpoint from which a stream can't resume in this log, which ends at ``high``. The
     checkpoint may belong to another log, or be ahead of this one. Or its last batch was begun but
-    not recorded as done, and the batch's part of the log was purged later. The tables have all
-    earlier transactions."""
+    not recorded as done, and the batch's part of the log was purged later. Or Spark would refuse
+    it. The tables have all earlier transactions."""
+    if not _is_whole(checkpoint):
+        shutil.rmtree(checkpoint)
+        return
     places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
     try:
         for place in filter(None, places):
@@ -39,6 +42,31 @@ def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None
             shutil.rmtree(checkpoint)
     except LogError:
         shutil.rmtree(checkpoint)
+
+
+def _is_whole(checkpoint: str) -> bool:
+    """Return whether Spark takes the checkpoint. It takes none whose newest file was torn by a loss
+    of power, and none that has no batch but a file of an ended process, which was writing the place
+    of the first one."""
+    newest = [os.path.join(checkpoint, "metadata")]
+    for folder in ("offsets", "commits"):
+        path = os.path.join(checkpoint, folder)
+        numbers = _numbers(path)
+        if not numbers and os.path.isdir(path) and os.listdir(path):
+            return False
+        newest += [os.path.join(path, str(number)) for number in sorted(numbers)[-1:]]
+    try:
+        for path in filter(os.path.exists, newest):
+            _last_line(path)
+    except (ValueError, IndexError):
+        return False
+    return True
+
+
+def _last_line(path: str) -> Any:
+    """Return the JSON of a file's last line. Raise OSError, ValueError and IndexError."""
+    with open(path, encoding="utf-8") as lines:
+        return json.loads(lines.read().splitlines()[-1])
 
 
 def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
@@ -51,13 +79,10 @@ def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
 def batch_end(checkpoint: str, number: int) -> StreamPlace | None:
     """Return the end of a batch that has begun, None if the checkpoint does not show it. Spark
     writes it before it calls the function of ``foreachBatch``."""
-    path = os.path.join(checkpoint, "offsets", str(number))
     try:
-        with open(path, encoding="utf-8") as lines:
-            offset: Any = json.loads(lines.read().splitlines()[-1])
-        return StreamPlace.of(offset)
+        return StreamPlace.of(_last_line(os.path.join(checkpoint, "offsets", str(number))))
     except (OSError, ValueError, KeyError, IndexError):
-        return None  # a damaged checkpoint: Spark reports it when the stream starts
+        return None
 
 
 def _numbers(folder: str) -> list[int]:

@@ -207,6 +207,34 @@ def test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop(
     assert kept(end + shift, end + shift)
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("offsets/1", ""), ("commits/0", ""), ("metadata", ""), ("offsets/1", "v1\n{}\n{\"posi"),
+        ("metadata", '{"id":"1"'), ("offsets/0", None),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_that_spark_would_refuse_is_dropped(
+    relay: Path, tmp_path: Path, file: str, content: str | None
+) -> None:
+    """Torn by a loss of power; or its first batch's place was being written (None)."""
+    log = open_log(str(relay))
+    place = {"position": in_the_middle(relay), "log": log.log_id}
+    folder = checkpoint_of(tmp_path / "checkpoint", done=place, planned=place)
+    (folder / "metadata").write_text('{"id":"1"}')
+    end = build_index(log, str(tmp_path / "index")).end
+    forget_foreign(str(folder), log, 0, end)
+    assert folder.exists()
+    if content is not None:
+        (folder / file).write_text(content)
+    else:
+        for name in ("offsets/1", "commits/0"):
+            (folder / name).unlink()
+        (folder / file).rename(folder / "offsets" / ".0.72cb1d78.tmp")
+    forget_foreign(str(folder), log, 0, end)
+    assert not folder.exists()
+
+
 def extent(
     reader: MySQLRelayReader, start: dict[str, Any], end: dict[str, Any]
 ) -> tuple[int, int, int]:
