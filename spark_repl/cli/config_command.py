@@ -377,6 +377,8 @@ def _origins(values: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tu
     """Yield (key, "flag --x", "file" or "default") of every key."""
     for top in fields(Config):
         section = getattr(Config(), top.name)
+        if top.name == "file":
+            continue
         if top.name == "tables":
             yield from _origins_of_rules(values.get("tables", ()))
             continue

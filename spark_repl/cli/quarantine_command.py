@@ -18,8 +18,8 @@ from ..control.records.quarantine import (
     open_quarantines,
 )
 from ..control.transaction_files.quarantine_store import QuarantineStore
+from ..observe.hints import pasteable
 from .command_target import channel_of
-from .error_report import pasteable
 from .output import cells, emit, print_table
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import Any
 from ..config import Config, load
 from ..control.records.channels import Channel, channels
 from ..errors import ConfigError
+from ..observe.hints import pasteable
 from ..observe.metrics import metrics
 from ..observe.screen import screen, summary
 from ..observe.status.status import status
@@ -26,7 +27,6 @@ from ..observe.web.page import Extras, page
 from ..receiver.report import read_report
 from ..runtime.private_files import private_opener
 from .command_target import channel_of, target_of
-from .error_report import pasteable
 from .output import emit
 
 # Move the cursor home, clear the rest of each line, clear below: the screen does not flicker.
@@ -116,7 +116,7 @@ def report(options: argparse.Namespace) -> int:
     config, target = load(options.config) if options.config else None, target_of(options)
     relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
     at = channel_of(options)
-    extras = Extras(target, FigureReader(at).figures())
+    extras = Extras(target, config.file if config else "", FigureReader(at).figures())
     text = page(
         status(target, relay, state_path, at=at), lag_history(at.control), live=False, extras=extras
     )

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..errors import ConfigError
+from ..observe.hints import pasteable
 from ..observe.reports.verify_status import failed_comparisons
-from .error_report import pasteable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

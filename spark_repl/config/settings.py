@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
@@ -48,6 +49,8 @@ class Config:
     """the first one that matches a table applies"""
     catalog: Catalog = field(default_factory=Catalog)
     observe: Observe = field(default_factory=Observe)
+    file: str = field(default="", compare=False)
+    """absolute path of the file that has these values, "" for none; no key"""
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
@@ -74,7 +77,7 @@ class Config:
         return cls(**top) if file is None else cls(**top).beside(file)
 
     def beside(self, file: str) -> Config:
-        """Return a copy in which relative paths, also those of defaults, start at the file's
+        """Return a copy of the file, in which relative paths, also those of defaults, start at its
         folder."""
         sections = {}
         for name in _SECTIONS:
@@ -84,12 +87,14 @@ class Config:
                 for key in fields(section)
                 if "beside" in key.metadata
             })  # fmt: skip
-        return replace(self, **sections)
+        return replace(self, file=os.path.abspath(file), **sections)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the values that ``from_mapping`` reads, including the password."""
         rules = [{key: getattr(rule, key) for key in TABLE_KEYS} for rule in self.tables]
-        return {**asdict(self), "tables": rules}
+        values = {**asdict(self), "tables": rules}
+        del values["file"]
+        return values
 
     def override(self, values: Mapping[str, Any]) -> Config:
         """Return a copy with some keys replaced (``{"apply.workers": 4}``), checked like a file's
@@ -98,7 +103,7 @@ class Config:
         for name, value in values.items():
             section, _, key = name.rpartition(".")
             (merged.setdefault(section, {}) if section else merged)[key] = value
-        return Config.from_mapping(merged)
+        return replace(Config.from_mapping(merged), file=self.file)
 
     def names(self) -> tuple[str, ...]:
         """Return the dotted names of all keys."""

@@ -64,6 +64,8 @@ T = TypeVar("T")
 
 _LOCK_WAIT_S = 20
 _TABLES_AT_ONCE = 4
+_ROWS_OF_A_RATE = 1000
+"""of fewer rows the time is that of creating the tables"""
 _LOCK_HINT = (
     "a long transaction, or a prepared XA branch (XA RECOVER), has changed the table: end it, and"
     " run the copy again"
@@ -87,13 +89,13 @@ class CopyResult:
 
     @property
     def summary(self) -> str:
-        """Tables, rows, bytes, seconds and rows a second as one line."""
+        """Tables, rows, bytes and seconds as one line, with the rows a second of a copy that has
+        enough rows for it."""
         plural = "" if self.tables == 1 else "s"
         size = "" if self.bytes is None else f", {decimal(self.bytes)} of files"
-        return (
-            f"{self.tables:,} table{plural}, {self.rows:,} rows{size} in {self.seconds:,.1f} s:"
-            f" {self.rows_per_s:,} rows/s"
-        )
+        rate = f": {self.rows_per_s:,} rows/s" if self.rows >= _ROWS_OF_A_RATE else ""
+        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        return f"{self.tables:,} table{plural}, {rows}{size} in {self.seconds:,.1f} s{rate}"
 
     @property
     def rows_per_s(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from rich.progress import Progress as Bar
 
 from ..config import Config
 from ..position import RelayPosition
-from ..runtime.threads import channel_here
+from ..runtime.threads import channel_here, thread
 
 if TYPE_CHECKING:
     from ..apply.start.replica import Replica
@@ -45,8 +46,8 @@ def print_progress(config: Config, text: str) -> None:
 class CopyProgress:
     """Progress of the first copy: rows, rows a second, remaining time.
 
-    On a terminal, if ``shown``, it is a bar. Otherwise a line is printed every 30 seconds if rows
-    were committed.
+    On a terminal, if ``shown``, it is a bar. Otherwise a thread prints a line every 30 seconds,
+    also while a long chunk is read.
     """
 
     def __init__(
@@ -63,24 +64,28 @@ class CopyProgress:
             disable=not (shown and console.is_terminal and config.observe.log_format != "json"),
         )
         self._task: Any = self._bar.add_task("copying", total=None, text="starting")
-        self._began = self._printed = clock()
+        self._began, self._text, self._ended = clock(), "starting", threading.Event()
 
     def __enter__(self) -> CopyProgress:
         self._bar.start()
+        if self._bar.disable:
+            thread(lambda: self.print_lines(self._ended.wait), "copy-lines", daemon=True).start()
         return self
 
     def __exit__(self, *args: object) -> None:
+        self._ended.set()
         self._bar.stop()
+
+    def print_lines(self, wait: Callable[[float], bool]) -> None:
+        """Print a line after each wait, until ``wait`` returns True."""
+        while not wait(_LINE_S):
+            print_progress(self._config, f"copying: {self._text}")
 
     def update(self, rows: int, expected: int) -> None:
         """Show how many rows are copied of those expected."""
-        now = self._clock()
-        seconds = max(1e-3, now - self._began)
-        text = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
-        self._bar.update(self._task, completed=rows, total=expected, text=text)
-        if self._bar.disable and now - self._printed >= _LINE_S:
-            self._printed = now
-            print_progress(self._config, f"copying: {text}")
+        seconds = max(1e-3, self._clock() - self._began)
+        self._text = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
+        self._bar.update(self._task, completed=rows, total=expected, text=self._text)
 
 
 class Progress:

@@ -45,7 +45,10 @@ def cell(value: Any) -> str:
     characters."""
     if value is None:
         return "NULL"
-    text = f"0x{value.hex()}" if isinstance(value, bytes) else " ".join(str(value).split("\n"))
+    if isinstance(value, bytes):
+        text = f"0x{value[:_CELL_MOST].hex()}"  # of a large value not more than is shown
+    else:
+        text = " ".join(str(value)[: 2 * _CELL_MOST].split("\n"))
     return text if len(text) <= _CELL_MOST else text[: _CELL_MOST - 3] + "..."
 
 

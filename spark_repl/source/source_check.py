@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
 # What the source must be set to for rows to be complete: variable -> (values, what to do).
 _SETTINGS = {
-    "log_bin": (("ON",), "start the source with log_bin"),
+    "log_bin": (
+        ("ON",),
+        "write log_bin = binlog into the source's my.cnf, below [mysqld], remove skip_log_bin and"
+        " disable_log_bin there, and restart it",
+    ),
     "binlog_format": (("ROW",), "SET PERSIST binlog_format = 'ROW', then reconnect all clients"),
 }
-_GTID_ON = ("ON", "ON_PERMISSIVE")
+_GTID_MODES = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
+"""in the order in which a server may be switched"""
 
 
 def check_source(server: Server, source: Source) -> None:
@@ -32,9 +37,10 @@ def check_source(server: Server, source: Source) -> None:
     if not source.auto_position and server.variables.get("binlog_row_metadata") == "MINIMAL":
         faults.append("binlog_row_metadata = MINIMAL without a first copy, which reads the names")
         hints.append("SET PERSIST binlog_row_metadata = 'FULL', or auto_position = true here")
-    if source.auto_position and server.variables.get("gtid_mode", "OFF") not in _GTID_ON:
-        faults.append(f"gtid_mode = {server.variables.get('gtid_mode', 'OFF')}")
-        hints.append("SET PERSIST gtid_mode = ON (step by step), or auto_position = false here")
+    mode = server.variables.get("gtid_mode", "OFF")
+    if source.auto_position and mode not in _GTID_MODES[-2:]:
+        faults.append(f"gtid_mode = {mode}")
+        hints.append(f"{_gtid_steps(mode)} (or auto_position = false here, without a first copy)")
     if server.server_id == source.server_id:
         faults.append(f"server_id = {server.server_id}, which is ours too")
         hints.append("give source.server_id another value: each server and replica has its own")
@@ -44,6 +50,13 @@ def check_source(server: Server, source: Source) -> None:
             number=1593 if server.server_id == source.server_id else None,
             hint="; ".join(hints),
         )
+
+
+def _gtid_steps(mode: str) -> str:
+    """Return the statements that switch gtid_mode from ``mode`` to ON."""
+    at = _GTID_MODES.index(mode) if mode in _GTID_MODES else 0
+    steps = [f"SET PERSIST gtid_mode = {step}" for step in _GTID_MODES[at + 1 :]]
+    return "; ".join(["SET PERSIST enforce_gtid_consistency = ON", *steps])
 
 
 def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid: str) -> None:

@@ -30,14 +30,11 @@ OTHER_VALUES = {
     "demo": "package/check_wheel.sh",
     "setup": "package/check_wheel.sh",
     "apply": "spark/test_examples.py::test_the_readmes_commands_end_as_the_server",
-    "catalog sync": "spark/test_catalogs.py",
+    **dict.fromkeys(("catalog sync", "cut publish", "cut unpublish"), "spark/test_catalogs.py"),
     "target move": "applier/test_target_move.py",
     **dict.fromkeys(("bench ddl", "bench endurance", "bench apply"), "spark/test_bench.py"),
 }
 """commands that need minutes, a metastore or a bucket: these tests run them with other values"""
-
-NOT_RUN = ("cut publish", "cut unpublish")
-"""no test runs these as commands: spark/test_cut_views.py has what they call"""
 
 
 @pytest.fixture
@@ -70,7 +67,7 @@ def test_each_command_has_an_example_that_a_test_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in EXAMPLES if name not in {*ELSEWHERE, *OTHER_VALUES, *NOT_RUN}]
+    "name", [name for name in EXAMPLES if name not in {*ELSEWHERE, *OTHER_VALUES}]
 )
 def test_an_example_runs(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name == "cut unpin":

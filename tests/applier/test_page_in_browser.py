@@ -165,7 +165,7 @@ def tables(tmp_path: Path) -> Iterator[str]:
     ]}  # fmt: skip
     at = channel_at(str(tmp_path / "lake"))
     history, figures = lag_history(at.control), FigureReader(at).figures()
-    extras = Extras("/data/lake", figures, has_rows=True, has_docs=True)
+    extras = Extras("/data/lake", "/data/my.toml", figures, has_rows=True, has_docs=True)
     token_file, public = str(tmp_path / "token"), {
         f"/assets/{name}": EndpointSnapshot(kind, partial(asset, name), is_public=True)
         for name, kind in ASSETS.items()

@@ -22,17 +22,18 @@ import pytest
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
 from spark_repl.cli.main import main
+from spark_repl.config import load
 from spark_repl.control.records.channels import channel_at, opened
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.observe.reports.progress_history import COLUMNS
 from spark_repl.observe.status import status
 from spark_repl.observe.status.table_figures import FigureReader
-from spark_repl.observe.web import endpoint
+from spark_repl.observe.web import endpoint, table_rows
 from spark_repl.observe.web.lag_history import lag_history
 from spark_repl.observe.web.page import page as whole
 from spark_repl.observe.web.table_rows import TableRows
-from tests.support.binlog_writer import LogWriter, Table, delete, insert
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
     HERE,
     applier,
@@ -114,8 +115,8 @@ def test_a_report_says_what_status_says(
     for said in ("no: it was stopped", "nothing", executed, "t.a", "t/a", "End-to-end latency",
                  "From commit to cut", "CREATE DATABASE t"):  # fmt: skip
         assert said in page.text, said
-    assert set(plots(text)) == {"End-to-end latency", "Latency of the kept cuts",
-                                "Rate of the kept cuts"}  # fmt: skip
+    assert set(plots(text)) >= {"End-to-end latency", "Latency of the kept cuts",
+                                "Rate of the kept cuts"}, "and more if it took 10 s"  # fmt: skip
     assert "data-live" not in text.partition("<script>")[0], "a file is not asked for again"
 
 
@@ -200,6 +201,29 @@ def test_what_can_not_be_written_is_named(
     run(log.folder, target)
     assert main(["report", "--target", str(target), "--out", str(out)]) == 2
     assert "can't write the report: No such file" in capsys.readouterr().err
+
+
+def test_commands_on_the_page_name_the_configuration(
+    log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.transaction(update(A, ((77, "never"), (77, "was"))))
+    stopped(log.folder, tmp_path / "lake")
+    file, token, out = tmp_path / "my.toml", tmp_path / "token", tmp_path / "page.html"
+    token.write_text("a-token-of-24-characters")
+    file.write_text(
+        f"[relay]\npath = {json.dumps(str(log.folder))}\n[target]\npath = 'lake'\n"
+        "[observe]\nrows = true\ntoken_file = 'token'\n"
+    )
+    config = load(file)
+    found = endpoint.endpoint_snapshots(config, config.relay.path, opened(config))
+    command = f"spark-repl snapshot --config {file} --table t.a"
+    assert command in Parsed(found["/"].text()).text
+    assert main(["report", "--config", str(file), "--out", str(out)]) == 0
+    assert command in Parsed(out.read_text("utf-8")).text
+    monkeypatch.setattr(table_rows.sys, "executable", "/bin/false")
+    assert found["/rows"].of is not None
+    answer = json.loads(found["/rows"].of({"table": "t.a"}))
+    assert answer["hint"] == f"spark-repl cut head t.a -n 1 --config {file}"
 
 
 def test_the_past_is_that_of_the_cuts(log: LogWriter, tmp_path: Path) -> None:

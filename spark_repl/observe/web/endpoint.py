@@ -31,6 +31,7 @@ from urllib.parse import parse_qsl
 from ...config.rules import LISTEN, host_port, is_local
 from ...errors import ConfigError, SparkReplError
 from ...runtime.threads import channel_here, under_channel
+from ..hints import pasteable
 from ..metrics import metrics
 from ..reports.applier_status import Notice
 from ..status.status import status
@@ -41,7 +42,7 @@ from .page import POLICY, SCRIPTS, STYLES, Extras, asset, page, sign_in_page
 from .table_rows import TableRows
 
 if TYPE_CHECKING:
-    from ...config import Config, Observe, Target
+    from ...config import Config, Observe
     from ...control.records.channels import Channel
 
 logger = logging.getLogger(__name__)
@@ -324,7 +325,8 @@ def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, End
         return fields
 
     def html() -> str:
-        extras = Extras(target.path, figures.figures(), observe.rows, has_docs=bool(doc_names()))
+        extras = Extras(target.path, config.file, figures.figures(), observe.rows,
+                        has_docs=bool(doc_names()))  # fmt: skip
         return page(current(), lag_history(at.control), live=True, extras=extras)
 
     return {
@@ -333,7 +335,7 @@ def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, End
         "/status.json": EndpointSnapshot(
             _JSON, lambda: json.dumps(current(), default=str) + "\n"
         ),
-        **({"/rows": _rows(target, at)} if observe.rows else {}),
+        **({"/rows": _rows(config, at)} if observe.rows else {}),
         **_public("/assets/", (*STYLES, *SCRIPTS), asset),
         **_public("/docs/", doc_names(), doc_page),
     }  # fmt: skip
@@ -352,15 +354,17 @@ def _public(
     }  # fmt: skip
 
 
-def _rows(target: Target, at: Channel) -> EndpointSnapshot:
+def _rows(config: Config, at: Channel) -> EndpointSnapshot:
     """Return the answer with rows of a table: JSON, also for an error."""
+    target, place = config.target, {"config": config.file, "target": config.target.path}
     tables = TableRows(target.path, target.state_path, at.name)
 
     def read(fields: Mapping[str, str]) -> str:
         try:
             return tables.read(fields.get("table", ""), fields.get("at", "latest"))
         except SparkReplError as error:
-            return json.dumps({"error": error.message, "hint": error.hint or ""})
+            hint = pasteable(error.hint or "", place)
+            return json.dumps({"error": error.message, "hint": hint})
 
     return EndpointSnapshot(_JSON, str, read, is_listed=False)
 

@@ -51,11 +51,13 @@ _ROWS_HINT = (
 
 @dataclass(frozen=True)
 class Extras:
-    """What a page shows beside the status. ``target``: where the tables are; ``figures``: of the
-    tables, by name; ``has_rows``: whether the page can ask for a table's rows; ``has_docs``:
-    whether the endpoint has the documentation."""
+    """What a page shows beside the status. ``target``: where the tables are; ``config``: the
+    configuration's file, "" for none; ``figures``: of the tables, by name; ``has_rows``: whether
+    the page can ask for a table's rows; ``has_docs``: whether the endpoint has the
+    documentation."""
 
     target: str = ""
+    config: str = ""
     figures: Mapping[str, TableFigures] = field(default_factory=dict)
     has_rows: bool = False
     has_docs: bool = False
@@ -81,13 +83,14 @@ def page(
     hint = "" if extras.has_rows or not live else _ROWS_HINT
     parts = [
         _header(status, result, extras),
-        problem_list(status, docs=live and extras.has_docs),
+        problem_list(status, {"config": extras.config, "target": extras.target},
+                     docs=live and extras.has_docs),
         progress(status),
         tiles(status, _total(rows), _total(sizes)) if status["cuts"] else "",
         _plots(status, history) if status["cuts"] or status["past"] else "",
         table_list(status, figures, has_rows=extras.has_rows, hint=hint),
         _more(status, history),
-    ]
+    ]  # fmt: skip
     if not live:
         parts.append(_as_json(status))
     else:

@@ -55,4 +55,4 @@ def _path() -> str:
 
 
 def _by_command(table: str) -> str:
-    return f"spark-repl cut head {table} --config F"
+    return f"spark-repl cut head {table} -n 1 --config F"

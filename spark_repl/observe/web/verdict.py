@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from ..hints import pasteable
 from ..reports.latency import quantile
 from ..reports.verify_status import unrepaired_rows
 from ..screen import doing, plain
@@ -118,14 +119,15 @@ def ago(at: str | datetime) -> str:
     return "now" if seconds < 1 else f"{duration(round(seconds))} ago"
 
 
-def problem_list(status: Status, *, docs: bool) -> str:
-    """Return the problems with their way out. ``docs``: whether links to the documentation lead
-    anywhere."""
+def problem_list(status: Status, place: Mapping[str, str], *, docs: bool) -> str:
+    """Return the problems with their way out. ``place``: the options --config and --target of
+    commands in hints; ``docs``: whether links to the documentation lead anywhere."""
     if not status["problems"]:
         return ""
     items = "".join(
         f'<li class="problem"><p>{_text(problem["what"])}</p>'
-        f'<p class="out"><b>Try:</b> {_text(problem["hint"])}</p>{_link(problem, docs)}</li>'
+        f'<p class="out"><b>Try:</b> {_text(pasteable(problem["hint"], place))}</p>'
+        f"{_link(problem, docs)}</li>"
         for problem in status["problems"]
     )
     return f'<section><h2>Problems</h2><ul class="problems">{items}</ul></section>'

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.cli.error_report import pasteable, report
+from spark_repl.cli.error_report import report
 from spark_repl.errors import DecodeError, StatementError
+from spark_repl.observe.hints import pasteable
 
 HINT = "spark-repl snapshot --config F --table DB.T; or spark-repl reset --all --config F."
 
@@ -32,6 +33,11 @@ def test_without_a_configuration_a_command_about_a_target_names_the_target() -> 
         "spark-repl skip --target 'my lake' --gtid u:5; or spark-repl xa list --target 'my lake'; "
         + HINT
     )
+
+
+def test_an_empty_configuration_is_none() -> None:
+    hint = "spark-repl cut show --config F"
+    assert pasteable(hint, {"config": "", "target": "lake"}) == "spark-repl cut show --target lake"
 
 
 def test_only_placeholders_of_a_hint_are_replaced() -> None:

@@ -14,4 +14,4 @@ def test_a_summary_has_tables_rows_bytes_seconds_and_rate() -> None:
 
 
 def test_a_copy_by_another_process_has_no_bytes() -> None:
-    assert CopyResult(1, 10, 2.0, START, START).summary == "1 table, 10 rows in 2.0 s: 5 rows/s"
+    assert CopyResult(1, 10, 2.0, START, START).summary == "1 table, 10 rows in 2.0 s"

@@ -101,6 +101,8 @@ def keys() -> dict[str, object]:
     """Every key of the configuration, with its default."""
     found: dict[str, object] = {}
     for top in fields(Config):
+        if top.name == "file":
+            continue
         value = TableRule() if top.name == "tables" else getattr(Config(), top.name)
         if is_dataclass(value):
             own = (key.name for key in fields(value) if key.metadata)

@@ -146,6 +146,12 @@ def test_each_setting_that_does_not_suffice_is_named() -> None:
         check(Source(server_id=1), log_bin="OFF", binlog_format="MIXED", gtid_mode="OFF")
     for name in ("log_bin", "binlog_format", "gtid_mode", "server_id"):
         assert name in str(caught.value) and name in str(caught.value.hint)
+    with pytest.raises(SourceError) as caught:
+        check(Source(), gtid_mode="OFF_PERMISSIVE")
+    assert str(caught.value.hint).startswith(
+        "SET PERSIST enforce_gtid_consistency = ON; SET PERSIST gtid_mode = ON_PERMISSIVE;"
+        " SET PERSIST gtid_mode = ON ("
+    )
 
 
 @pytest.mark.parametrize(
