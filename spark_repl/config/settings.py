@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
@@ -162,8 +163,9 @@ def read_values(path: str | Path) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as error:
         raise ConfigError(
-            f"can't read the configuration: {error.strerror}", file=str(path)
-        ) from error
+            f"can't read the configuration: {error.strerror}", file=str(path),
+            hint=f"spark-repl init --config {shlex.quote(str(path))} writes one",
+        ) from error  # fmt: skip
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"the configuration is not TOML: {error}", file=str(path)) from error
 

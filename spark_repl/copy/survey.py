@@ -226,11 +226,11 @@ def _tables(
         "SELECT table_schema, table_name, COALESCE(engine, '') FROM information_schema.tables"
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM}) ORDER BY 1, 2"
     )
-    views, keyless = [], []
+    views, keyless, other_tables = list[str](), list[str](), list[str]()
     filters = ReplicationFilters.of(config)
     filters = filters.folded() if case_of_names(query) > 0 else filters
     fit = _rules_fit(query, config, shaped)
-    for database, table, _ in listed:
+    for database, table, engine in listed:
         try:
             definition = table_definition(query, str(database), str(table))
         except NoTableError:
@@ -239,10 +239,13 @@ def _tables(
             yield _of(error.at(table=table_name(str(database), str(table))))
             continue
         yield from _checked(partial(fit, definition))
+        if not filters.keeps(filters.rewrites.table(definition.name)):
+            continue
         if not definition.primary_key:
             keyless.append(definition.name)
-        replicated = filters.keeps(filters.rewrites.table(definition.name))
-        if replicated and needs_view(definition, server.variables):
+        if engine != "InnoDB":
+            other_tables.append(definition.name)
+        if needs_view(definition, server.variables):
             views.append(definition.name)
     yield from _checked(lambda: check_alike(shaped))
     yield from _checked(lambda: check_privileges(query, views, filters))
@@ -250,11 +253,6 @@ def _tables(
         "without a key, rows are found by all their columns, and duplicates one by one", keyless,
         "ALTER TABLE ... ADD PRIMARY KEY, or accept it: changes of large tables are slow",
     )  # fmt: skip
-    other_tables = [
-        table_name(str(database), str(table))
-        for database, table, engine in listed
-        if engine != "InnoDB"
-    ]
     yield from _named(
         "an engine without transactions: what a failed statement did is not taken back",
         other_tables,

@@ -7,6 +7,7 @@ users start it, and the rows that the prompt shows are read from a cut.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import re
@@ -34,7 +35,7 @@ from ..observe.screen import cell, columns, summary
 from ..observe.status.status import status
 from ..observe.web.endpoint import check_free
 from ..runtime.private_files import private_opener
-from ..service.command_process import end
+from ..service.command_process import end, ends_with_parent
 from .own_server import VARIABLE, OwnServer, mysqld
 from .shop import Load, Shop, quoted, session
 
@@ -47,6 +48,7 @@ _PAUSE_S = 0.1
 _ROWS_MOST = 5
 _PORTS = range(8470, 8490)
 _ATTEMPTS, _PORT_IS_TAKEN = 3, "observe.listen: can't listen"
+_FOLDER, _LOCK = "spark-repl-demo-", "lock"
 _SERVER_IDS = range(100_000, 2**32)
 _EXECUTED = "SELECT @@GLOBAL.gtid_executed"
 _HELP = """\
@@ -211,7 +213,8 @@ class LiveDemo:
                     raise
 
     def _start_run(self, source: Source, ended: ExitStack) -> Config:
-        """Start ``run`` in a session of its own, so that Ctrl-C does not reach it."""
+        """Start ``run``, which ends with this process, in a session of its own, so that Ctrl-C does
+        not reach it."""
         file, token = self._folder / "replica.toml", self._folder / "token"
         _write(token, self._token + "\n")
         listen = _free_address()
@@ -222,7 +225,7 @@ class LiveDemo:
         with open(self._log, "wb", opener=private_opener) as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-                start_new_session=True,
+                start_new_session=True, preexec_fn=ends_with_parent(signal.SIGTERM),
             )  # fmt: skip
         ended.callback(self._stop_run)
         return Config.from_mapping({"target": {"path": str(self._folder / "lake")}})
@@ -420,6 +423,24 @@ def _toml(source: Source, database: str, listen: str) -> str:
     )
 
 
+def _lock(folder: Path) -> None:
+    """Lock a new folder of this demo until this process ends, also by SIGKILL."""
+    file = os.open(folder / f"{_LOCK}.new", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.replace(folder / f"{_LOCK}.new", folder / _LOCK)
+
+
+def _remove_abandoned() -> None:
+    """Remove what this account's killed demos have left in the folder of temporary files."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with suppress(OSError), open(folder / _LOCK, "rb") as lock:
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+                continue
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a running demo has it
+            print(f"Removed {folder}, which a killed demo has left", flush=True)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _write(file: Path, text: str) -> None:
     with open(file, "w", encoding="utf-8", opener=private_opener) as stream:
         stream.write(text)
@@ -436,7 +457,9 @@ def run(options: LiveOptions) -> int:
         except FileExistsError:
             raise DemoError("the folder exists", file=str(folder), hint="name a new one") from None
     else:
-        folder = Path(tempfile.mkdtemp(prefix="spark-repl-demo-"))
+        _remove_abandoned()
+        folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+        _lock(folder)
     try:
         LiveDemo(options, folder, signals).carry_out()
     finally:

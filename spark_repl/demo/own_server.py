@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from ..config import Source
 from ..errors import DemoError, SparkReplError
-from ..service.command_process import end
+from ..service.command_process import end, ends_with_parent
 from ..source.connection import connect
 
 VARIABLE = "SPARK_REPL_MYSQL"
@@ -35,7 +36,8 @@ def mysqld() -> Path | None:
 
 
 class OwnServer:
-    """A server with a binary log, GTIDs, and the account ``root`` without a password.
+    """A server with a binary log, GTIDs, and the account ``root`` without a password. It is killed
+    when this process ends.
 
     ``folder``: of its files, which only this account may read. ``end`` is called during waits, and
     may raise.
@@ -101,6 +103,7 @@ class OwnServer:
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=ends_with_parent(signal.SIGKILL),
         )  # fmt: skip
 
     @staticmethod

@@ -6,6 +6,7 @@ receiver's report can't hold it: it may be another receiver's, or in a folder th
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -36,6 +37,7 @@ class CommandProcess(Protocol):
     def kill(self) -> None: ...
 
 
+_PR_SET_PDEATHSIG = 1
 Start = Callable[[Sequence[str], Sequence[str]], CommandProcess]
 """starts a command of ``spark-repl`` with more options; raises OSError"""
 
@@ -54,6 +56,19 @@ def start(command: Sequence[str], options: Sequence[str]) -> CommandProcess:
         process_group=0,
         env={**os.environ, OF_CHANNEL: channel_here()},
     )
+
+
+def ends_with_parent(number: int) -> Callable[[], None]:
+    """Return the ``preexec_fn`` of a process that gets the signal ``number`` when the calling
+    thread ends, also by SIGKILL. Call it before the process has other threads."""
+    parent, libc = os.getpid(), ctypes.CDLL(None, use_errno=True)
+
+    def prepare() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:  # it ended before
+            os._exit(1)
+
+    return prepare
 
 
 def end(process: CommandProcess | None, most_s: float) -> None:

@@ -124,6 +124,26 @@ def test_a_signal_ends_it_while_its_server_starts(own_server: None, number: int)
         assert [*folder.iterdir()] == [] and processes_of(folder) == []
 
 
+def test_a_killed_demo_leaves_no_process_and_the_next_one_removes_its_files(
+    own_server: None,
+) -> None:
+    with running() as (run, folder):
+        run.has("starting one for this demo")
+        wait_until(lambda: bool(processes_of(folder)), 30)
+        run.process.kill()
+        run.process.wait(60)
+        wait_until(lambda: not processes_of(folder), 60)
+        (left,) = folder.iterdir()
+        again = Run(folder=folder)
+        try:
+            again.has("starting one for this demo")
+            assert f"Removed {left}" in again.text and not left.exists()
+        finally:
+            again.process.terminate()
+            assert again.process.wait(60) == 0, again.text
+        assert [*folder.iterdir()] == [] and processes_of(folder) == []
+
+
 def test_on_another_server_the_database_stays_and_is_named(make_server: MakeServer) -> None:
     server = make_server()
     address = ("--host", "127.0.0.1", "--port", str(server.port), "--user", "app")

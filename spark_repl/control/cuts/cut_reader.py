@@ -29,6 +29,7 @@ from ..records.channels import channel_at
 from ..records.retention import is_name, pinned
 from ..records.shared_tables import Shards, shared_shards, shared_tables
 from ..table.control import Control
+from ..table.control_rows import NOT_APPLIED
 from ..table.cut import reader_tables
 from ..table.layout import Layout
 from .cut_export import manifest
@@ -234,7 +235,7 @@ def find_cut(control: Control, at: str) -> Cut:
         raise TargetError(
             "no cut has been published yet",
             file=control.path,
-            hint="give the folder that apply or run was given as its target",
+            hint=NOT_APPLIED,
         )
     if at == "latest":
         return snapshot.cut_of(newest)

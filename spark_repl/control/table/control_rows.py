@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 
     from .cut import Cut
 
-_NOT_APPLIED = "give the folder that apply or run was given as its target"
+NOT_APPLIED = (
+    "start it (spark-repl run --config F, or apply), or give the folder that it was given as its"
+    " target"
+)
+"""hint about a target without a cut"""
 
 
 class _Looks(threading.local):
@@ -69,7 +73,7 @@ class ControlRows:
         control = cls(Layout(target).control)
         if not control.exists():
             raise TargetError(
-                "nothing has been applied to this target yet", file=target, hint=_NOT_APPLIED
+                "nothing has been applied to this target yet", file=target, hint=NOT_APPLIED
             )
         return control
 

@@ -308,3 +308,16 @@ def test_load_names_the_file(tmp_path: Path) -> None:
         load(file)
     with pytest.raises(ConfigError, match="can't read"):
         load(tmp_path / "missing.toml")
+
+
+def test_a_file_that_is_missing_names_the_command_that_writes_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "my.toml")
+    assert caught.value.hint == f"spark-repl init --config {tmp_path}/my.toml writes one"
+
+
+def test_a_configuration_has_its_files_path_which_is_no_key(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("")
+    config = load(tmp_path / "my.toml").override({"channel": "eu"})
+    assert config.file == str(tmp_path / "my.toml") and "file" not in config.to_mapping()
+    assert Config().file == "" and "unknown key file" in fault_of({"file": "x"})
