@@ -22,8 +22,10 @@ Options:
 - ``end``: with "published", the source reads a receiver's log up to its published end and does not
   check the log before it. The check takes compiled code, 45 MB, in this process. So the reader of
   the transactions has to report damage.
-- ``rows``: with "extent", a row for each transaction has only its batch's first position and last
-  end. So executors do not read the driver's disk.
+- ``rows``: with "extent", a batch is one row with its first position and its last end. So neither
+  the source nor the executors read the transactions.
+- ``final``: the packed position at which a stream with the trigger ``availableNow`` ends, the end
+  of a transaction. Default: the log's end, for which the source checks the log.
 
 Spark asks for offsets in one process and reads partitions in others. The processes share the log
 and its index on disk, never an attribute. So each process checks that an offset is a place of the
@@ -33,7 +35,7 @@ current log. After a purge, or in another log, the stream stops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,12 +78,11 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
 @dataclass
 class RelaySlice(InputPartition):
-    """Transactions between two positions. ``count``: their number; -1 if the reader has to read
-    it."""
+    """Transactions between two positions. ``alone``: one row stands for all of them."""
 
     start: StreamPlace
     end: StreamPlace
-    count: int = -1
+    alone: bool = False
 
 
 class MySQLRelaySource(DataSource):
@@ -126,6 +127,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.leases = given.get("lease", "true").lower() != "false"
         self.wait_s = _number(given, "waitMs", _WAIT_MS) / 1000
         self.final: int | None = None
+        self._given_final = _number(given, "final", -1)
         self._last: dict[str, Any] | None = None
         self._lease = Lease()
         folder = Path(self.path)
@@ -185,7 +187,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.final = self._index().last_end
+        self.final = self._given_final if self._given_final >= 0 else self._index().last_end
 
     def reportLatestOffset(self) -> dict[str, Any]:
         if self.takes_published and (log := open_log(self.path)).end is not None:
@@ -216,8 +218,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             limit = self.getDefaultReadLimit()
         begin = StreamPlace.of(start)
         max_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        if self.takes_published and (published := self._published(begin, max_bytes)) is not None:
-            return published.to_offset()
+        if (known := self._known_end(begin, max_bytes)) is not None:
+            return known.to_offset()
         log, index = self._read_log(begin)
         end = index.last_end if self.final is None else self.final
         if end <= begin.position and self._waits(log) and self._watch.wait(self.wait_s):
@@ -235,20 +237,29 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = int(records["end"][last])
         return StreamPlace.at(end, log, self.base).to_offset()
 
-    def _published(self, begin: StreamPlace, max_bytes: int | None) -> StreamPlace | None:
-        """Return the published end, where a whole transaction ends. Return None if no receiver
-        writes, if the log is read to an end that was set before, or if the limit comes first."""
+    def _known_end(self, begin: StreamPlace, max_bytes: int | None) -> StreamPlace | None:
+        """Return where a whole transaction ends, as the option ``final`` or the receiver says.
+        Return None if neither does, or if the limit comes first."""
+        is_given = self.final is not None and self.final == self._given_final
+        if begin.position == START.packed or not (is_given or self.takes_published):
+            return None
         log = open_log(self.path)
         begin.check(log, self.base)
-        if log.end is None or self.final is not None or begin.position == START.packed:
+        if is_given:
+            end = self._given_final
+        elif log.end is None or self.final is not None:
             return None
-        if _end_of(log, self.base) <= begin.position and self._watch.wait(self.wait_s):
-            log = open_log(self.path)
-            begin.check(log, self.base)
-        end = _end_of(log, self.base)
+        else:
+            if _end_of(log, self.base) <= begin.position and self._watch.wait(self.wait_s):
+                log = open_log(self.path)
+                begin.check(log, self.base)
+            end = _end_of(log, self.base)
         if end <= begin.position:
             return begin
-        if max_bytes is not None and _bytes_behind(log, begin, self.base) > max_bytes:
+        if (
+            max_bytes is not None
+            and _bytes_between(log, begin.position, end, self.base) > max_bytes
+        ):
             return None
         return StreamPlace.at(end, log, self.base)
 
@@ -259,22 +270,13 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._last = end
-        whole = RelaySlice(StreamPlace.of(start), StreamPlace.of(end))
-        return [whole if self.reads_rows else self._extent(whole)]
-
-    def _extent(self, whole: RelaySlice) -> RelaySlice:
-        """Return the slice with its number of transactions, from the first one's beginning."""
-        _, index = self._read_log(whole.start, whole.end)
-        records = index.slice(whole.start.position, whole.end.position)
-        if len(records):
-            first = replace(whole.start, position=int(records["position"][0]))
-            whole = replace(whole, start=first)
-        return replace(whole, count=len(records))
+        return [RelaySlice(StreamPlace.of(start), StreamPlace.of(end), not self.reads_rows)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RelaySlice)
-        if partition.count >= 0:
-            yield from _extent_rows(partition)
+        if partition.alone:
+            if partition.start != partition.end:
+                yield _extent(partition)
             return
         with Lease() as lease:
             _, index = self._read_log(partition.start, partition.end, lease=lease)
@@ -299,21 +301,19 @@ class MySQLRelayBatch(DataSourceReader):
         return self._stream.read(partition)
 
 
-def _extent_rows(extent: RelaySlice) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each transaction of the slice, with the places of the slice."""
-    for first in range(0, extent.count, _BATCH_ROWS):
-        count = min(_BATCH_ROWS, extent.count - first)
-        rows = {
-            "position": pa.repeat(pa.scalar(extent.start.position, pa.int64()), count),
-            "end": pa.repeat(pa.scalar(extent.end.position, pa.int64()), count),
-            "gtid": pa.nulls(count, pa.string()),
-            "last_committed": pa.nulls(count, pa.int64()),
-            "sequence_number": pa.nulls(count, pa.int64()),
-            "kind": pa.nulls(count, pa.string()),
-            "length": pa.nulls(count, pa.int64()),
-            "commit_time": pa.nulls(count, pa.timestamp("us", "UTC")),
-        }
-        yield pa.RecordBatch.from_arrays([*rows.values()], names=[*rows])
+def _extent(part: RelaySlice) -> pa.RecordBatch:
+    """Return one row with the places of the slice."""
+    rows = {
+        "position": pa.array([part.start.position], pa.int64()),
+        "end": pa.array([part.end.position], pa.int64()),
+        "gtid": pa.nulls(1, pa.string()),
+        "last_committed": pa.nulls(1, pa.int64()),
+        "sequence_number": pa.nulls(1, pa.int64()),
+        "kind": pa.nulls(1, pa.string()),
+        "length": pa.nulls(1, pa.int64()),
+        "commit_time": pa.nulls(1, pa.timestamp("us", "UTC")),
+    }
+    return pa.RecordBatch.from_arrays([*rows.values()], names=[*rows])
 
 
 def _number(given: Mapping[str, str], option: str, default: int) -> int:
@@ -333,11 +333,11 @@ def _end_of(log: RelayLog, base: int) -> int:
     return RelayPosition(base + log.end.file_no, log.end.offset).packed
 
 
-def _bytes_behind(log: RelayLog, begin: StreamPlace, base: int) -> int:
-    """Return the number of bytes in the log between a place and its published end."""
-    at = RelayPosition.unpack(begin.position)
-    sizes = [log.size(file.number) for file in log.files if file.number >= at.file_no - base]
-    return sum(sizes) - at.offset
+def _bytes_between(log: RelayLog, begin: int, end: int, base: int) -> int:
+    """Return the number of bytes in the log between two packed positions."""
+    first, last = RelayPosition.unpack(begin), RelayPosition.unpack(end)
+    whole = range(first.file_no - base, last.file_no - base)
+    return sum(log.size(number) for number in whole) + last.offset - first.offset
 
 
 def to_batch(records: Any) -> pa.RecordBatch:

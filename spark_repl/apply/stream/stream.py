@@ -180,6 +180,9 @@ class RelayStream:
             .option("end", "published")
             .option("rows", "each" if disk_of(spark, self._config) is None else "extent")
         )
+        index = self._applied.view.index
+        if not (follow or index.damage):  # so that the source need not check the log once more
+            reader = reader.option("final", str(index.last_end))
         with _MAKING:
             return reader.load()
 
@@ -376,9 +379,8 @@ def said_by_python(text: str) -> str:
 
 
 def extent(batch: DataFrame) -> tuple[int, int]:
-    """Return the first position and the last end of a batch's transactions, or two equal positions
-    if there are none. Each attempt creates a new query, because Spark remembers that a query has
-    failed."""
+    """Return the packed positions between which a batch is, or two equal ones if it is empty. Each
+    attempt creates a new query, because Spark remembers that a query has failed."""
     ((first, last),) = batch.selectExpr("min(position)", "max(end)").collect()
     return (START.packed, START.packed) if first is None else (first, last)
 

@@ -235,22 +235,47 @@ def test_a_checkpoint_that_spark_would_refuse_is_dropped(
     assert not folder.exists()
 
 
-def extent(
+def places(
     reader: MySQLRelayReader, start: dict[str, Any], end: dict[str, Any]
-) -> tuple[int, int, int]:
-    """What the applier reads of a batch (``stream.extent``)."""
+) -> list[tuple[int, int]]:
+    """The first position and the end of each row of a batch."""
     parts = [part for one in reader.partitions(start, end) for part in reader.read(one)]
     rows = pa.Table.from_batches(parts).to_pylist() if parts else []
-    first = min((row["position"] for row in rows), default=0)
-    return first, max((row["end"] for row in rows), default=0), len(rows)
+    return [(row["position"], row["end"]) for row in rows]
 
 
-def test_extent_has_the_places_and_the_number_of_a_batch(relay: Path, tmp_path: Path) -> None:
-    """Executors that can't read the log return what the applier reads of a batch."""
+def test_an_extent_is_one_row_with_the_places_of_a_batch(
+    relay: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the batch's transactions, and the source compiles and reads nothing for it."""
     each, alone = (reader_of(relay, tmp_path, rows=rows) for rows in ("each", "extent"))
     start = each.initialOffset()
     end = ask(each, start)
     middle = {**start, "position": in_the_middle(relay)}
-    for places in ((start, end), (start, middle), (middle, end), (end, end)):
-        assert extent(each, *places) == extent(alone, *places)
-    assert extent(alone, start, end)[2] == 31
+    batches = [(start, end), (start, middle), (middle, end)]
+    found = [places(each, *batch) for batch in batches]
+    assert len(found[0]) == 31
+    index = build_index(open_log(str(relay)), str(tmp_path / "index"))
+    monkeypatch.delattr("spark_repl.relay.index.build_index")
+    for batch, rows in zip(batches, found, strict=True):
+        ((first, last),) = places(alone, *batch)
+        records = index.slice(first, last)
+        assert list(zip(records["position"], records["end"], strict=True)) == rows
+    assert places(alone, end, end) == []
+
+
+def test_a_final_end_is_taken_without_a_check_of_the_log(
+    relay: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    middle = in_the_middle(relay)
+    reader = reader_of(relay, tmp_path, final=str(middle))
+    limited = reader_of(relay, tmp_path, final=str(middle), maxBytesPerTrigger="700")
+    start = reader.initialOffset()
+    for one in (reader, limited):
+        one.prepareForTriggerAvailableNow()
+    first = limited.latestOffset(start, limited.getDefaultReadLimit())
+    assert start["position"] < first["position"] < middle, "the limit comes first"
+    monkeypatch.delattr("spark_repl.relay.index.build_index")
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert end["position"] == middle
+    assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
