@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_repl.cli.main import main
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
+from spark_repl.observe.web.table_rows import TableRows
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import run
 
-A = Table("a")
+A, UUID = Table("a"), "11111111-2222-3333-4444-555555555555"
 
 
 @pytest.fixture
@@ -30,6 +38,28 @@ def shown(target: Path, capsys: Any, *arguments: str) -> list[dict[str, Any]]:
     assert main(command) == 0
     rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["rows"]
     return sorted(rows, key=lambda row: int(row["id"]))
+
+
+@pytest.mark.soak
+def test_blobs_of_100_mb_are_cut_off_for_the_screen_and_the_page(tmp_path):
+    layout = Layout(str(tmp_path / "lake"))
+    control = Control(layout.control)
+    control.claim()
+    blobs = pa.table({"id": [1, 2, 3], "v": pa.array([bytes(100 << 20)] * 3, pa.large_binary())})
+    write_deltalake(layout.table("t/a"), blobs)
+    control.publish(Cut(1, f"{UUID}:1", "log", {}, {"t.a": TableVersion("t/a", 0, "", 1)}))
+    code = (
+        "import resource, sys; from spark_repl.cli.main import main; main(sys.argv[1:]);"
+        " print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
+    )
+    command = [sys.executable, "-c", code, "cut", "head", "t.a", "--target", layout.target]
+    *rows, peak_mib = subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.split("\n")[:-1]
+    assert len(rows) == 4 and all(len(row) < 80 for row in rows)
+    assert int(peak_mib) < 2500
+    answer = json.loads(TableRows(layout.target, "", "").read("t.a", "latest"))
+    assert [row[1]["bytes"] for row in answer["rows"]] == [100 << 20] * 3
 
 
 def test_it_shows_the_rows_of_the_newest_cut(filled, capsys):

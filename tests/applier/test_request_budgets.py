@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.control.records.channels import opened
+from spark_repl.observe.status.table_figures import FigureReader
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, apply_without_stream
 from tests.support.s3_server import kind_of, requested
@@ -15,6 +17,9 @@ TABLES = [Table(f"t{number}") for number in range(5)]
 KEYS = {"compact_files": 0}
 ALLOWED_WRITES, START, START_TABLE = 4, 12, 4
 """of a group, beside two for each table; requests of a start, and more of them for each table"""
+LOOK, CONTROL, FIGURES_TABLE = 6, 12, 8
+"""requests for the page's figures of tables: of each look, more of them for a control table that
+has changed, and for each changed table"""
 
 
 @pytest.fixture
@@ -86,3 +91,21 @@ def test_a_start_reads_each_commit_once(log: LogWriter, target: str) -> None:
     assert gets and set(gets.values()) == {1}
     others = len(requests) - len(gets)
     assert others <= START + START_TABLE * len(TABLES), "\n".join(requests)
+
+
+def test_figures_of_the_page_read_only_the_tables_that_changed(log: LogWriter, target: str) -> None:
+    with applier(log.folder, target, keys=KEYS) as replica:
+        apply_without_stream(replica)
+        reader, counts = FigureReader(opened(replica.config)), list[int]()
+    for changed in (TABLES, [], TABLES[:1]):
+        if counts and changed:
+            log.transaction(*(insert(table, (9, "d")) for table in changed))
+            log.ddl("CREATE DATABASE u")
+            with applier(log.folder, target, keys=KEYS) as replica:
+                apply_without_stream(replica)
+        with requested() as requests:  # the applier has ended: it has requests of its own
+            assert reader.figures(60.0)["t.t0"].rows
+        counts.append(len(requests))
+    first, look, later = counts
+    assert look <= LOOK and later - look <= CONTROL + FIGURES_TABLE
+    assert first - look <= CONTROL + FIGURES_TABLE * len(TABLES)
