@@ -107,9 +107,10 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     stream began, or the end of a complete transaction. Raise LogError for an offset that was purged
     or belongs to another log.
 
-    Before 4.2, Spark asks for the latest offset without a start and a limit. So the reader
-    remembers the end of the last batch, which Spark also passes to ``partitions`` when a stream
-    resumes, and takes the limit from its option.
+    Before 4.2, Spark asks for the latest offset without a start and a limit. It makes a batch of
+    each answer that differs from the one before. So the reader remembers its answer, and takes the
+    limit from its option. When a stream resumes, Spark passes the end of the last batch to
+    ``partitions`` first.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -214,8 +215,13 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         of the first transaction that reaches the limit, so that a larger transaction is a batch by
         itself. Raise LogError for damage in the log after everything before it has been read."""
         if start is None:
-            start = self._last = self._last or self.initialOffset()
-            limit = self.getDefaultReadLimit()
+            start, limit = self._last or self.initialOffset(), self.getDefaultReadLimit()
+            if self._given_final >= 0:  # for ``prepareForTriggerAvailableNow`` Spark does not ask
+                self.final = self._given_final
+        self._last = self._latest(start, limit)
+        return self._last
+
+    def _latest(self, start: dict[str, Any], limit: ReadLimit | None) -> dict[str, Any]:
         begin = StreamPlace.of(start)
         max_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         if (known := self._known_end(begin, max_bytes)) is not None:

@@ -331,10 +331,9 @@ class RelayStream:
         """Return the packed positions between which a batch is.
 
         The checkpoint shows them. To read the batch's rows would take a Spark job of 0.1 s, half of
-        the time from the source's commit to the cut. Before 4.2 Spark passes the place where a
-        stream resumes to the source only with such a job.
+        the time from the source's commit to the cut.
         """
-        last = batch_end(self._checkpoint, number) if ADMITS else None
+        last = batch_end(self._checkpoint, number)
         before = batch_end(self._checkpoint, number - 1) if number else self._begin
         if last is None or before is None:
             return extent(frame)
