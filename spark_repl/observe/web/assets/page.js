@@ -41,6 +41,7 @@
   /* Plots */
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const figures = new Intl.NumberFormat("en", {maximumSignificantDigits: 3});
+  const short = new Intl.NumberFormat("en", {notation: "compact", maximumSignificantDigits: 3});
   const number = value => value == null ? "–" : figures.format(value);
   const clock = {minute: "{HH}:{mm}", second: "{HH}:{mm}:{ss}", day: "{D} {MMM}"};
   const times = [
@@ -91,7 +92,7 @@
       axes: [
         {...axis, values: times, space: 70},
         {...axis, size: 52, space: 32, label: data.axis, labelSize: 18, labelGap: 0,
-         labelFont: "12px system-ui, sans-serif", values: (_, ticks) => ticks.map(number)},
+         labelFont: "12px system-ui, sans-serif", values: (_, ticks) => ticks.map(tick => short.format(tick))},
       ],
       series: [{label: "at", value: "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}"}, ...series],
     }, [data.x, ...data.y], area);
