@@ -5,7 +5,7 @@
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
 throw-away one only. Names: the functions below; default all but ``giant``, ``rows_10m``,
 ``rows_100m`` and ``single_rows``. Where rows are loaded before what is measured, the place behind
-them is printed, for ``--prepared``.
+them, for ``--prepared``, is printed and written to FOLDER/<name>.prepared, for ``by_turns``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ WIDE_ROW = """
     RAND()*7, JSON_OBJECT('n', RAND(), 'text', SHA2(RAND(), 256), 'list', JSON_ARRAY(1, 2, RAND()))
 """
 CLIENTS = 4
+PREPARED: list[str] = []
 NUMBERS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < {})"
 
 
@@ -98,6 +99,8 @@ def mixed(cursor: Any) -> None:
             " f double, at datetime(3), v varchar(100), w char(40) CHARACTER SET latin1,"
             " on_day date)"
         )
+    loaded(cursor)
+    for number in range(8):
         for first in range(0, 187_500, 12_500):
             cursor.execute(
                 f"INSERT INTO bench.x{number} {NUMBERS.format(12_500)} SELECT {first} + i,"
@@ -278,7 +281,8 @@ def giant(cursor: Any) -> None:
 def loaded(cursor: Any) -> None:
     cursor.execute("SHOW BINARY LOG STATUS")
     name, position = cursor.fetchone()[:2]
-    print(f"  --prepared source:{name}:{position}", flush=True)
+    PREPARED.append(f"source:{name}:{position}")
+    print(f"  --prepared {PREPARED[-1]}", flush=True)
 
 
 LOGS = (
@@ -304,6 +308,7 @@ def main(host: str, port: int, folder: Path, names: list[str]) -> None:
             cursor.execute("RESET BINARY LOGS AND GTIDS")
             cursor.execute("CREATE DATABASE bench")
             cursor.execute("USE bench")
+            PREPARED.clear()
             make(cursor)
             cursor.execute("SHOW BINARY LOGS")
             made = [row[0] for row in cursor.fetchall()]
@@ -311,6 +316,7 @@ def main(host: str, port: int, folder: Path, names: list[str]) -> None:
             cursor.execute("SELECT @@datadir")
             (folder / make.__name__).mkdir(parents=True, exist_ok=True)
             held = Path(cursor.fetchone()[0])
+            (folder / f"{make.__name__}.prepared").write_text("".join(PREPARED))
             for name in made:
                 shutil.copy(held / name, folder / make.__name__ / name)
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _SHARD_BYTES = 8 << 20
 """bytes of the log above which the keys of a group's tables may be cut into shards"""
-_SHARD_MAX_BYTES = 256 << 20
+_SHARD_MAX_BYTES = 128 << 20
 """bytes of the log for one shard: a worker holds the net changes of a table's shard in memory"""
 
 
