@@ -68,7 +68,7 @@ NOT_RUN = {
     "docs/sources/azure.md sql 1": "as in docs/getting-started.md",
     "docs/tables.md sql 1": "a question to a table that is not there",
     "docs/benchmarks.md bash 1": "they need a log and a source of the reader's",
-    "docs/benchmarks.md bash 2": "they need a server without anything on it, and minutes; figures are no tests",
+    "docs/benchmarks.md bash 2": "they need an empty server, and minutes",
     "docs/channels.md bash 1": "live/test_channels_live.py::test_one_run_applies_two_sources",
     "docs/channels.md bash 2": "they follow a server each, until they are stopped",
 }
