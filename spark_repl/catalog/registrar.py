@@ -12,10 +12,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ..config import Config
 from ..config.renaming import whole_of
+from ..control.records.channels import channels
 from ..errors import CatalogError, SparkReplError, Stopped
 from ..observe.reports.applier_status import Notice
 from ..runtime.retry import first_line
@@ -28,7 +30,6 @@ from .registration import TableRegistration
 from .session_catalog import SessionCatalog
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..control.records.channels import Channel
     from ..control.table.cut import Cut
     from ..runtime.starting_session import Session
@@ -214,8 +215,15 @@ def table_registration(
         """Return the names of the tables of all retained cuts."""
         return set(map(whole_of, at.control.snapshot().table_names()))
 
+    def other_channels() -> Iterator[tuple[str, Cut]]:
+        """Yield the other channels and their newest cuts, if several channels may feed a table."""
+        for each in channels(at.layout.target) if any(r.channels for r in config.tables) else ():
+            is_other = each.control.path != at.control.path
+            if is_other and (cut := each.control.last_cut()) is not None:
+                yield each.name or Config.channel, cut
+
     owner = EntryOwner(at.layout.target, config.channel)
-    return TableRegistration(at.layout, Naming.of(config), owner, earlier, former)
+    return TableRegistration(at.layout, Naming.of(config), owner, earlier, former, other_channels)
 
 
 def cut_views(config: Config, at: Channel, former: Sequence[str] = ()) -> CutViews:

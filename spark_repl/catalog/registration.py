@@ -41,6 +41,7 @@ class TableRegistration:
 
     ``earlier`` returns the names of tables of earlier cuts: their schemas may have entries that are
     no longer wanted. ``former``: owners whose entries are taken for this owner's.
+    ``other_channels`` returns those that may feed the same tables: names, and newest cuts.
     """
 
     every_s = 0.0
@@ -52,9 +53,10 @@ class TableRegistration:
         owner: EntryOwner,
         earlier: Callable[[], Iterable[str]] = tuple,
         former: Collection[EntryOwner] = (),
+        other_channels: Callable[[], Iterable[tuple[str, Cut]]] = tuple,
     ) -> None:
         self._layout, self._naming, self.owner = layout, naming, owner
-        self._earlier, self._former = earlier, former
+        self._earlier, self._former, self._other_channels = earlier, former, other_channels
         self._registered: dict[EntryName, CatalogEntry] | None = None
         self._last_state: object = None  # paths by name, and waiting tables, of the last cut
         self._last_wanted: WantedEntries | None = None
@@ -95,7 +97,7 @@ class TableRegistration:
             changed = {n for n in before.keys() | after if before.get(n) != after.get(n)}
             existing = _entries(catalog, changed)
             entries = {name: after[name] for name in changed if name in after}
-            difference = _without(reconcile(entries, existing, self.owner), wanted.waiting)
+            difference = self._reconciled(entries, existing, wanted.waiting)
         apply_difference(catalog, difference, self.owner, is_stopping)
         # Foreign names, and those of tables that wait, are looked at again with the next change.
         registered = {name: CatalogEntry(name, "") for name in wanted.waiting}
@@ -116,7 +118,35 @@ class TableRegistration:
             for schema in sorted(schemas)
             for entry in catalog.entries(schema)
         }
-        return _without(reconcile(wanted.entries, existing, self.owner), wanted.waiting)
+        return self._reconciled(wanted.entries, existing, wanted.waiting)
+
+    def _reconciled(
+        self,
+        entries: Mapping[EntryName, CatalogEntry],
+        existing: Mapping[EntryName, CatalogEntry],
+        waiting: Collection[EntryName],
+    ) -> Difference:
+        """Return the difference. An entry is not dropped if its table waits for a copy, or if
+        another channel feeds the table: that channel then becomes the entry's owner."""
+        difference = reconcile(entries, existing, self.owner)
+        gone = [name for name in difference.drop if name not in waiting]
+        wanted = self._wanted_by_other_channels() if gone else {}
+        fed = [n for n in gone if n in wanted and existing[n].is_at(wanted[n].location)]
+        return replace(
+            difference,
+            replace=(*difference.replace, *(wanted[name] for name in fed)),
+            drop=tuple(name for name in gone if name not in fed),
+        )
+
+    def _wanted_by_other_channels(self) -> dict[EntryName, CatalogEntry]:
+        """Return the entries that other channels want, each with that channel as its owner."""
+        entries = {}
+        for channel, cut in self._other_channels():
+            tables, owner = reader_tables(cut), EntryOwner(self.owner.target, channel)
+            for name, table in replace(self._naming, channel=channel).assign(tables)[0].items():
+                location = self._layout.table(tables[table].path)
+                entries[name] = CatalogEntry(name, location, properties=owner.properties(table))
+        return entries
 
     def _adopted(self, entry: CatalogEntry) -> CatalogEntry:
         """Return the entry as this owner's, if it is of a former one."""
@@ -135,11 +165,6 @@ def _entries(catalog: CatalogClient, names: Iterable[EntryName]) -> dict[EntryNa
         for schema, tables in by_schema.items()
         for entry in catalog.entries(schema, tables)
     }
-
-
-def _without(difference: Difference, waiting: Collection[EntryName]) -> Difference:
-    drop = tuple(name for name in difference.drop if name not in waiting)
-    return replace(difference, drop=drop)
 
 
 def apply_difference(

@@ -47,6 +47,7 @@ from ..rules.replication_filters import ReplicationFilters
 from ..runtime.threads import Pool
 from ..source.connection import DumpConnection, connect
 from ..write.files.commit import check_files
+from ..write.tables.source_description import COPY_START
 from ..write.tables.table_metadata import copies_of
 from ..write.tables.target_options import TargetOptions
 from ..write.tables.tracking import Tracking
@@ -259,7 +260,7 @@ class FirstCopy:
         table = self.tracking.create_copy(
             source.definition,
             copy.paths[name],
-            self.tracking.stamp(base) if base else Stamp(self.tracking.app, 0, "{}"),
+            self.tracking.stamp(base) if base else self._first_stamp(copy),
             without_rows=name in copy.without_rows,
         )
         if table.definition != self.tracking.shaped(source.definition):
@@ -269,6 +270,11 @@ class FirstCopy:
                 hint=BEGIN_AGAIN,
             )  # fmt: skip
         return table, self._delta.last_txn(table.snapshot, self._app(table)) or 0
+
+    def _first_stamp(self, copy: Copy) -> Stamp:
+        """Return the stamp of a table that nothing of the log has reached yet."""
+        start = json.dumps({COPY_START: str(copy.start)})
+        return Stamp(self.tracking.app, 0, start)
 
     def _app(self, table: Table) -> str:
         return copies_of(self.tracking.app, table.path)

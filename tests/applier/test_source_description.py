@@ -10,9 +10,10 @@ import pytest
 
 from spark_repl.delta.log.table_log import TableLog
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import last_shown, run
+from tests.support.local_delta import applier, apply_without_stream, last_shown, rows, run
+from tests.support.tended import tend
 
-A = Table("a")
+A, IDLE = Table("a"), Table("idle")
 CREATE = (
     "CREATE TABLE t.a (id INT PRIMARY KEY COMMENT 'the number', v VARCHAR(40) COMMENT 'it''s',"
     " e ENUM('x','y') COMMENT '', g INT AS (id * 2) STORED) COMMENT = 'orders, all'"
@@ -43,6 +44,7 @@ def test_a_new_table_has_what_its_statement_declares(tmp_path: Path) -> None:
     assert table["comment"] == "orders, all"
     assert table["mysql.primary_key"] == '["id"]'
     assert table["mysql.gtid_executed"] == log.gtid(0) and table["mysql.position"]
+    assert table["mysql.database"] == "t"
     assert table["columns"] == {
         "id": ("int", None, "the number"),
         "v": ("varchar(40)", None, "it's"),
@@ -116,3 +118,49 @@ def test_a_masked_column_has_no_type(tmp_path: Path) -> None:
     rule = {"match": "t.a", "mask": {"e": "null"}}
     run(log.folder, tmp_path / "lake", tables=[rule])
     assert declared(tmp_path / "lake")["columns"]["e"] == (None, None, "c")
+
+
+def forget_declarations(folder: Path) -> None:
+    """Take from a table what versions before 0.2.0 did not record; give it comments of its own."""
+    delta = TableLog()
+    snapshot = delta.snapshot(str(folder))
+    assert snapshot is not None
+    schema = json.loads(snapshot.schema_string)
+    for field in schema["fields"]:
+        field["metadata"] = {"comment": "of an owner"}
+    kept = {k: v for k, v in snapshot.configuration.items() if not k.startswith("mysql.")}
+    metadata = {**snapshot.state.metadata, "schemaString": json.dumps(schema)}
+    delta.rewrite(snapshot, [{"metaData": metadata | {"configuration": kept}}], "another")
+
+
+def upkept(log: LogWriter, lake: Path) -> None:
+    """Apply the log, which changes t.a, with the upkeep that is due."""
+    keys = {"compact_files": 0, "on_foreign_change": "accept"}
+    with applier(log.folder, lake, keys=keys) as replica:
+        apply_without_stream(replica)
+        tend(replica, "t.a")
+
+
+def test_tables_of_an_earlier_version_get_their_declarations_once(tmp_path: Path) -> None:
+    """Those that no group changes also do."""
+    log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.ddl(IDLE.create)
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, lake)
+    for name in ("a", "idle"):
+        forget_declarations(lake / "t" / name)
+    log.transaction(insert(A, (2, "y")))
+    upkept(log, lake)
+    tables = {name: declared(lake, name) for name in ("a", "idle")}
+    for table in tables.values():
+        assert table["columns"] == {
+            "id": ("int", None, "of an owner"),
+            "v": ("varchar(40)", None, "of an owner"),
+        }
+        assert table["mysql.primary_key"] == '["id"]' and table["mysql.database"] == "t"
+    log.transaction(insert(A, (3, "z")))
+    upkept(log, lake)
+    assert declared(lake) == {**tables["a"], "version": tables["a"]["version"] + 1}
+    assert declared(lake, "idle") == tables["idle"]
+    assert rows(lake, A) == [(1, "x"), (2, "y"), (3, "z")]

@@ -1,21 +1,30 @@
 """Tables of a live source in a Hive metastore: what Spark sees by name equals what MySQL has, also
-after statements, and after the metastore was away."""
+after statements, and after the metastore was away.
+
+``SPARK_REPL_SEED`` chooses the statements of the longer test.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spark_repl.control.table.control import Control
 from spark_repl.observe.status.status import status
 from tests.support.catalog_reader import CatalogReader
 from tests.support.hive_metastore import HiveMetastore, hive_metastore
 from tests.support.live.receiving import config_for
+from tests.support.live.schema_load import SchemaLoad, table_state
 from tests.support.live.server import Server
 from tests.support.wait_until import wait_until
 
+from .test_ddl_definitions import OPTIONS
 from .test_run import Run
 
 pytestmark = pytest.mark.slow
@@ -73,7 +82,7 @@ def declared(server: Server, schema: str) -> dict[str, dict[str, Any]]:
         where = f"WHERE table_schema = '{schema}' AND table_name = '{name}'"
         columns = [
             {"name": column, "type": kind, "comment": text, "nullable": nullable == "YES"
-             or kind.startswith("datetime"), "generated": bool(expression)}
+             or kind.startswith(("date", "timestamp")), "generated": bool(expression)}
             for column, kind, text, nullable, expression in server.query(
                 "SELECT column_name, column_type, column_comment, is_nullable,"
                 f" generation_expression FROM information_schema.columns {where}"
@@ -84,13 +93,11 @@ def declared(server: Server, schema: str) -> dict[str, dict[str, Any]]:
             f"SELECT column_name FROM information_schema.statistics {where}"
             " AND index_name = 'PRIMARY' ORDER BY seq_in_index"
         )
-        rows = [
-            [None if v is None else str(v) for v in row]
-            for row in server.query(f"SELECT * FROM {schema}.{name}")
-        ]
+        with server.connect() as connection, connection.cursor() as cursor:
+            rows = table_state(cursor, schema, name)[1]
         tables[f"{schema}.{name}"] = {
             "comment": comment, "key": [column for (column,) in key], "columns": columns,
-            "rows": sorted(rows, key=str),
+            "rows": sorted(rows, key=str), "database": schema, "has_state": True,
         }  # fmt: skip
     return tables
 
@@ -110,39 +117,149 @@ def metastore(tmp_path: Path) -> Iterator[HiveMetastore]:
         yield process
 
 
+class Catalog:
+    """A source's schema that ``run`` registers in the catalog of ``reader``."""
+
+    def __init__(self, server: Server, run: Run, reader: CatalogReader, schema: str) -> None:
+        self.server, self.run, self.reader, self.schema = server, run, reader, schema
+
+    def compare(self, most_s: float = _WAIT_S) -> dict[str, dict[str, Any]]:
+        """Wait until the cut has all that the source has, then until the catalog has it. Return the
+        tables."""
+        wanted = declared(self.server, self.schema)
+        self.run.wait_for(self.server.executed)
+        wait_until(lambda: not self._cut().waiting, most_s, each_s=0.2)
+        names = sorted(wanted)
+        wait_until(lambda: self.reader.names(self.schema) == names, most_s, each_s=0.2)
+        # Tables that swapped their names get their places one by one.
+        with suppress(AssertionError):
+            wait_until(lambda: shown(self.reader, self.schema) == wanted, most_s, each_s=0.5)
+        assert shown(self.reader, self.schema) == wanted
+        return wanted
+
+    def compare_views(self) -> None:
+        """Wait until the views of the newest published cut have the columns and rows of the
+        tables."""
+        names = [name.partition(".")[2] for name in self.reader.names(self.schema)]
+        views = sorted(f"{self.schema}_cut.{name}" for name in [*names, "_cuts"])
+        wait_until(lambda: self.reader.names(f"{self.schema}_cut") == views, _WAIT_S, each_s=0.5)
+        query = " UNION ALL ".join(self._difference(name) for name in names)
+        wait_until(
+            lambda: "|0 " in self.reader.sql(f"SELECT count(*) AS n FROM ({query})")[0],
+            _WAIT_S, each_s=0.5,
+        )  # fmt: skip
+
+    def _difference(self, name: str) -> str:
+        """Return a query for the rows that only one of the view and the table has."""
+        view = f"SELECT * EXCEPT (_cut) FROM {self.schema}_cut.{name}"
+        table = f"SELECT * FROM {self.schema}.{name}"
+        return (
+            f"SELECT 1 FROM ({view} EXCEPT ALL {table})"
+            f" UNION ALL SELECT 1 FROM ({table} EXCEPT ALL {view})"
+        )
+
+    def _cut(self) -> Any:
+        return Control.existing(self.run.config.target.path).last_cut()
+
+
+@contextmanager
+def registered(
+    metastore: HiveMetastore, server: Server, folder: Path, schema: str, **more: Any
+) -> Iterator[Catalog]:
+    """A ``run`` whose first cut is published, and another program's session."""
+    keys = {"catalog__name": "spark_catalog", "catalog__metastore": metastore.uri, **more}
+    run = Run(config_for(server, folder, **keys), folder)
+    with CatalogReader(metastore.uri, folder / "warehouse") as reader:
+        run.wait_for_cut()
+        yield Catalog(server, run, reader, schema)
+        run.stop()
+
+
 def test_the_catalog_equals_mysql_after_each_cut(
     metastore: HiveMetastore, make_server: Callable[..., Server], tmp_path: Path
 ) -> None:
     server = make_server()
     server.query(*CREATED)
-    config = config_for(
-        server, tmp_path, catalog__name="spark_catalog", catalog__metastore=metastore.uri
-    )
-    run = Run(config, tmp_path)
-    with CatalogReader(metastore.uri, tmp_path / "warehouse") as reader:
-
-        def compare() -> None:
-            """Wait until the cut has all that the source has, then until the catalog has it."""
-            run.wait_for(server.executed)
-            wanted = declared(server, "shop")
-            wait_until(lambda: reader.names("shop") == sorted(wanted), _WAIT_S, each_s=0.2)
-            assert shown(reader, "shop") == wanted
-
-        run.wait_for_cut()
-        compare()
+    with registered(metastore, server, tmp_path, "shop") as catalog:
+        target = catalog.run.config.target.path
+        catalog.compare()
         for statements in STATEMENTS:
             server.query(*statements)
-            compare()
+            catalog.compare()
         metastore.kill()
         server.query(*WHILE_AWAY)
-        run.wait_for(server.executed)
-        wait_until(lambda: _says(config.target.path, "catalog could not"), _WAIT_S, each_s=0.2)
+        catalog.run.wait_for(server.executed)
+        wait_until(lambda: _says(target, "catalog could not"), _WAIT_S, each_s=0.2)
         server.query("INSERT INTO shop.while_away VALUES (2)")
-        run.wait_for(server.executed)
+        catalog.run.wait_for(server.executed)
         metastore.start()
-        compare()
-        wait_until(lambda: not _says(config.target.path, "catalog could not"), _WAIT_S, each_s=0.2)
+        catalog.compare()
+        wait_until(lambda: not _says(target, "catalog could not"), _WAIT_S, each_s=0.2)
 
 
 def _says(target: str, text: str) -> bool:
     return any(text in note["what"] for note in status(target)["notes"])
+
+
+VIEWS = {"catalog__cut_views": True, "catalog__cut_view_every_s": 1}
+
+
+@pytest.mark.soak
+def test_the_banks_log_in_the_catalog_equals_mysql(
+    metastore: HiveMetastore, make_server: Callable[..., Server], bank: Path, tmp_path: Path
+) -> None:
+    """The source executes the demo's log, file by file."""
+    server = make_server(*OPTIONS)
+    server.query("CREATE DATABASE other", "CREATE TABLE other.t (id INT PRIMARY KEY)")
+    with registered(metastore, server, tmp_path, "bank", **VIEWS) as catalog:
+        for file in sorted(bank.glob("bank-bin.0*")):
+            execute(server, file)
+            assert len(catalog.compare()) == 4
+            catalog.compare_views()
+
+
+def execute(server: Server, log: Path) -> None:
+    """Execute a binary log on the server, as a user does with ``mysqlbinlog | mysql``."""
+    programs, account = server.mysql / "bin", ["--host=127.0.0.1", f"--port={server.port}"]
+    decode = [str(programs / "mysqlbinlog"), "--no-defaults", str(log)]
+    statements = subprocess.run(decode, capture_output=True, check=True).stdout
+    client = [str(programs / "mysql"), "--no-defaults", *account, "--user=app", "--password=app"]
+    subprocess.run(client, input=statements, capture_output=True, check=True)
+
+
+class CommentedLoad(SchemaLoad):
+    """Statements that also set comments, of tables and of new or changed columns."""
+
+    def _column(self, kind: str = "") -> tuple[str, str]:
+        kind, text = super()._column(kind)
+        if self.random.random() < 0.4:
+            text += f" COMMENT 'it''s {self._fresh('n')}, \"ü\"'"
+        return kind, text
+
+    def _keys(self) -> None:
+        if self.random.random() < 0.6:
+            return super()._keys()
+        comment = self.random.choice(("", self._fresh("of a table, ")))
+        self._ddl(f"ALTER TABLE {self._any()} COMMENT '{comment}'")
+        return None
+
+
+_BATCHES, _OF_A_BATCH = 20, 6
+
+
+@pytest.mark.soak
+def test_random_statements_leave_the_catalog_equal_to_mysql(
+    metastore: HiveMetastore, make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = make_server(*OPTIONS)
+    load = CommentedLoad(server, int(os.environ.get("SPARK_REPL_SEED", "1")))
+    try:
+        load.run(_OF_A_BATCH)
+        with registered(metastore, server, tmp_path, "d", **VIEWS) as catalog:
+            catalog.compare()
+            for _ in range(_BATCHES):
+                load.run(_OF_A_BATCH)
+                catalog.compare()
+            catalog.compare_views()
+    finally:
+        load.close()

@@ -6,14 +6,18 @@ session has only the settings that docs/catalogs.md gives to readers."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from spark_repl.demo.expected import server_text
+
 _ANSWER = "ANSWER "
 _ROOT = Path(__file__).parents[2]
+_HEX = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit")
 
 
 class CatalogReader:
@@ -22,8 +26,9 @@ class CatalogReader:
     def __init__(self, uri: str, warehouse: Path) -> None:
         command = [sys.executable, "-m", "tests.support.catalog_reader", uri, str(warehouse)]
         self._process = subprocess.Popen(
-            command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+            command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "TZ": "UTC"},
+        )  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
@@ -45,7 +50,8 @@ class CatalogReader:
         return dict(self._ask("cut", target))
 
     def declared(self, *schemas: str) -> dict[str, dict[str, Any]]:
-        """Return what MySQL declares about each table, as Spark shows it, and the rows."""
+        """Return what MySQL declares about each table, as Spark shows it, and the rows, with values
+        as the server prints them."""
         return dict(self._ask("declared", *schemas))
 
     def sql(self, *statements: str) -> list[str]:
@@ -99,11 +105,27 @@ def _declared(spark: Any, schemas: Iterable[str]) -> dict[str, dict[str, Any]]:
              "generated": field.metadata.get("mysql.generated", "")}
             for field in frame.schema
         ]  # fmt: skip
-        key = json.loads(properties.get("mysql.primary_key", "[]"))
-        fields = _fields(frame, "")
-        tables[name] = {"comment": details.get("Comment", ""), "key": key, "columns": columns}
-        tables[name]["rows"] = fields["rows"]
+        tables[name] = {
+            "comment": details.get("Comment", ""), "columns": columns,
+            "key": json.loads(properties.get("mysql.primary_key", "[]")),
+            "database": properties["mysql.database"], "rows": _texts(frame, columns),
+            "has_state": bool(properties["mysql.gtid_executed"]),
+        }  # fmt: skip
     return tables
+
+
+def _texts(frame: Any, columns: list[dict[str, Any]]) -> list[list[str | None]]:
+    """Return the rows as the server prints them. ``columns``: with MySQL's types."""
+    printed = [
+        {"column_type": column["type"]}
+        | ({"encoding": "hex"} if column["type"].split("(")[0] in _HEX else {})
+        for column in columns
+    ]
+    rows = (
+        [server_text(value, column) for value, column in zip(row, printed, strict=True)]
+        for row in frame.collect()
+    )
+    return sorted(rows, key=str)
 
 
 def _cut(spark: Any, target: str) -> dict[str, dict[str, Any]]:
@@ -143,6 +165,7 @@ def _settings(uri: str, warehouse: str) -> Mapping[str, str]:
         # Tables of a few rows: with Delta's 50 partitions each snapshot takes seconds.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": "600m",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }

@@ -94,12 +94,11 @@ def tended(
             tend(found)
 
 
-def tend(found: Replica) -> None:
-    """All of the upkeep that is due."""
-    workers, names = HERE.workers(None, 2, found.config), list(found.tracking.tables)  # type: ignore[arg-type]
-    target = found.config.target
+def tend(found: Replica, *names: str) -> None:
+    """All of the upkeep that is due after a change of the tables ``names``, by default of all."""
+    workers, target = HERE.workers(None, 2, found.config), found.config.target  # type: ignore[arg-type]
     maintenance = table_maintenance.TableMaintenance(found.tracking, workers, target)
     upkeep = UpkeepScheduler(found.tracking, target, maintenance.maintain, maintenance.forget)
-    upkeep.schedule(names)
+    upkeep.schedule(names or found.tracking.tables)
     upkeep._pool.submit(int).result()
     upkeep.close()

@@ -15,19 +15,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...delta.log.table_snapshot import NewTable
 from ...relay.source_places import SourcePlace
 from ...sql.new_columns import characters
 from ...tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
+from ...tables.table_name import database_of
 
 if TYPE_CHECKING:
     from ...delta.log.stamp import Stamp
-    from ...delta.log.table_snapshot import NewTable
+    from ...delta.log.table_snapshot import Snapshot
     from ...tables.target_table import TargetTable
 
 KEY = "mysql.primary_key"
 """property: the names of the PRIMARY KEY's columns, a JSON list"""
+DATABASE = "mysql.database"
+"""property: the database in which the source created the table; RENAME TABLE does not change it"""
 EXECUTED, POSITION = "mysql.gtid_executed", "mysql.position"
 """properties: the source's state when the table got its definition"""
+COPY_START = "copy_start"
+"""field of a first copy's commit: the GTID set after which the log of the copy begins"""
 TYPE, GENERATED = "mysql.type", "mysql.generated"
 """metadata of a column"""
 _T = ColumnType
@@ -66,9 +72,25 @@ def described(
     return replace(
         new,
         schema_string=json.dumps(schema),
-        configuration=configuration | _key(definition),
+        configuration=_database(definition) | configuration | _key(definition),
         comment=None if same else definition.comment,
     )
+
+
+def completed(snapshot: Snapshot, definition: TargetTable) -> NewTable | None:
+    """Return the metadata of a table that an earlier version of spark_repl created, with the
+    declarations that it lacks; None if it lacks none. Comments stay as they are: earlier versions
+    did not record those of MySQL."""
+    if definition.is_shard or snapshot.is_managed or DATABASE in snapshot.configuration:
+        return None
+    schema = snapshot.schema_string
+    old = NewTable(schema, snapshot.configuration, snapshot.partition_columns)
+    if f'"{TYPE}"' in schema:
+        return replace(old, configuration=old.configuration | _database(definition))
+    names = [field["name"] for field in json.loads(schema)["fields"]]
+    if names != [column.name for column in definition.columns]:
+        return None  # another writer has added columns
+    return described(old, definition, definition, range(len(names)))
 
 
 def declares_alike(before: TargetTable, after: TargetTable) -> bool:
@@ -79,10 +101,11 @@ def declares_alike(before: TargetTable, after: TargetTable) -> bool:
 
 def at_place(new: NewTable, stamp: Stamp) -> NewTable:
     """Return a table's metadata with the source's state when it gets its definition, as the
-    commit's ``stamp`` has it. The commit of a first copy has none."""
+    commit's ``stamp`` has it. The commit of a first copy has no position."""
     commit = json.loads(stamp.user_metadata or "{}")
     place = SourcePlace.of(commit.get("source", {}))
-    own = {EXECUTED: commit.get("gtid_executed", ""), POSITION: str(place or "")}
+    executed = commit.get("gtid_executed") or commit.get(COPY_START, "")
+    own = {EXECUTED: executed, POSITION: str(place or "")}
     configuration = {k: v for k, v in new.configuration.items() if k not in own}
     return replace(new, configuration=configuration | {k: v for k, v in own.items() if v})
 
@@ -98,6 +121,10 @@ def _key(table: TargetTable) -> dict[str, str]:
         return {}
     names = [table.columns[number].name for number in key]
     return {KEY: json.dumps(names, ensure_ascii=False)}
+
+
+def _database(table: TargetTable) -> dict[str, str]:
+    return {} if table.is_shard else {DATABASE: database_of(table.name_on_source)}
 
 
 def _declared(column: Column) -> dict[str, str]:
@@ -116,6 +143,8 @@ def type_text(column: Column) -> str:
         return _text_type(column)
     name = _NAMES.get(kind, "")
     if kind in (_T.ENUM, _T.SET):
+        if not column.literals:  # as a TABLE_MAP with minimal metadata
+            return ""
         quoted = (f"'{member.replace(chr(39), chr(39) * 2)}'" for member in column.literals)
         return f"{name}({','.join(quoted)})"
     inside = ""

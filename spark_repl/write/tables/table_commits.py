@@ -23,6 +23,7 @@ from ...delta.files.delta_columns import Columns
 from ...delta.log import foreign_commits, table_protocol
 from ...delta.log.foreign_commits import changes_rows, same_rows
 from ...delta.log.log_replay import Action, commits_after, each_commit_after
+from ...delta.log.stamp import Stamp
 from ...delta.log.table_log import TableLog, fenced
 from ...delta.store import storage
 from ...errors import (
@@ -37,14 +38,14 @@ from ...runtime.threads import map_at_once
 from ...runtime.wall_clock import SteadyTime
 from ..files.write_task import PlannedFiles
 from ..shared.shared_commits import check_shared_commit, columns_in, leaves_shards
+from .source_description import completed
 from .table import LiveFiles, Table
-from .table_metadata import keeps_position, position_of
+from .table_metadata import columns_of_all, keeps_position, position_of
 
 if TYPE_CHECKING:
     from ...control.table.control import Control
     from ...delta.files.delta_columns import Columns
     from ...delta.log.log_replay import Action
-    from ...delta.log.stamp import Stamp
     from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import Snapshot
     from .table import LiveFiles, Table
@@ -310,6 +311,21 @@ class TableCommits:
             table.update(self.delta.advance(planned, version), table.position, files)
         else:
             self.refresh(table)
+
+    def declare(self, table: Table) -> None:
+        """Commit what MySQL declares, as far as the table's metadata lacks it; position and rows do
+        not change. Take the table's lock. Raise what a commit to the table raises."""
+        if completed(table.snapshot, table.definition) is None:
+            return
+        with table.lock:
+            self.refresh(table)
+            new = completed(table.snapshot, table.definition)
+            if new is not None:
+                stamp = Stamp(columns_of_all(self.app), table.position, "{}")
+                with about_table(table.name):
+                    version = self.delta.alter(table.snapshot, new, [], stamp)
+                self.record_commit(table, [], table.position, version)
+                logger.info("%s: its metadata has what MySQL declares", table.name)
 
     def commit_rewrite(self, table: Table, actions: list[Action]) -> None:
         """Commit other files with the same rows. Position and everything else do not change."""

@@ -98,7 +98,8 @@ def copies_of(app: str, path: str = "") -> str:
 
 def columns_of_all(app: str) -> str:
     """Return the appId of commits that add columns to a table that several channels feed, before
-    the statement that needs them is applied. They don't change the table's position."""
+    the statement that needs them is applied, and of commits that add what MySQL declares. They
+    don't change the table's position."""
     return f"{app}:columns"
 
 

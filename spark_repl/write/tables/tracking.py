@@ -38,6 +38,7 @@ from .ahead_of_cut import TablesAhead
 from .discovery import BrokenTables, Discovery, check_discovered, start_faults
 from .new_tables import NewTables
 from .paused_tables import QuarantinedTables, WaitingTables
+from .source_description import completed
 from .table_commits import TableCommits
 from .table_metadata import COPIED, WITHOUT_HISTORY, user_metadata
 from .table_reader import TableReader
@@ -383,6 +384,11 @@ class Tracking:
     def stamp(self, cut: Cut) -> Stamp:
         """Return the stamp of a commit that brings a table up to ``cut``."""
         return Stamp(self.app, cut.position, user_metadata(cut, self.control.channel))
+
+    def lacking_declarations(self) -> list[str]:
+        """Return the names of the tables whose metadata lacks what MySQL declares."""
+        tables = list(self.tables.values())
+        return [t.name for t in tables if completed(t.snapshot, t.definition) is not None]
 
     def _opened(self, name: str, path: str) -> Table:
         sibling = self._at(path)

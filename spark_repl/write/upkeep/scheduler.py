@@ -61,6 +61,8 @@ class UpkeepScheduler:
         self._lock = threading.Lock()
         self._changed: set[str] = set()
         self._refreshed_until = 0.0
+        self._has_looked = False
+        """whether tables whose metadata lacks declarations have been scheduled"""
         self._working = self._closed = False
 
     def schedule(self, tables: Iterable[str]) -> None:
@@ -78,6 +80,9 @@ class UpkeepScheduler:
         self._pool.shutdown(wait=True)
 
     def _work(self) -> None:
+        if not self._has_looked:
+            self._has_looked = True
+            self._try("tables of an earlier version", self._schedule_incomplete)
         while (name := self._next()) is not None:
             table = self.tracking.tables.get(name)
             if table is not None:
@@ -85,6 +90,12 @@ class UpkeepScheduler:
             self._try("tables that other channels feed, too", self._refresh_shared)
             self._try("the control table", self._prune)
             self._try("idle tables", self._maintain_idle)
+
+    def _schedule_incomplete(self) -> None:
+        """Schedule all tables whose metadata lacks what MySQL declares, once in a process."""
+        lacking = self.tracking.lacking_declarations()
+        with self._lock:
+            self._changed.update(lacking)
 
     def _try(self, name: str, step: Callable[[], None]) -> None:
         """Run a step. A failure does not prevent later steps."""

@@ -1,6 +1,7 @@
 """Table maintenance: the upkeep of one table.
 
-It makes fewer and fuller data files (write/files/file_choice, write/files/compaction), writes
+It adds what MySQL declares to the metadata of tables that an earlier version created. It makes
+fewer and fuller data files (write/files/file_choice, write/files/compaction), writes
 Delta's checkpoints outside of the commit path (delta/log/checkpoint_schedule), and runs VACUUM,
 which also removes the files of failed attempts.
 """
@@ -75,7 +76,7 @@ class TableMaintenance:
         first error: OSError, SparkReplError."""
         failed: Exception | None = None
         files = [self._compact, self._vacuum_if_due, self._forget_if_due]
-        steps = [self._checkpoint, *files, self._clean_log]
+        steps = [self.commits.declare, self._checkpoint, *files, self._clean_log]
         if table.snapshot.is_managed:
             steps = [self._checkpoint, self._forget_if_due]
         for step in steps:

@@ -180,3 +180,31 @@ def test_a_moved_target_takes_the_entries_of_its_former_place_over() -> None:
     registration(former=(former,)).carry_out(catalog, cut_of(BEFORE))
     assert catalog.locations == {"shop.a": "/lake/shop/a", "shop.b": "/lake/shop/b"}
     assert all(entry.has_owner(OWNER) for entry in catalog.tables.values())
+
+
+EU, US = ({"lake.orders//eu": "lake/orders//1"}, {"lake.orders//us": "lake/orders//2"})
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_an_entry_stays_until_the_last_channel_drops_its_table(restarted: bool) -> None:
+    catalog, newest = MemoryCatalog(), {"us": cut_of(US)}
+    eu = registration(other_channels=newest.items)
+    owner = EntryOwner("/lake", "us")
+    us = TableRegistration(Layout("/lake"), Naming(channel="us"), owner)
+    eu.carry_out(catalog, cut_of(EU))
+    us.carry_out(catalog, cut_of(US))
+    if restarted:
+        eu = registration(("lake.orders",), other_channels=newest.items)
+    eu.carry_out(catalog, cut_of({}))
+    assert catalog.locations == {"lake.orders": "/lake/lake/orders"}
+    assert all(entry.has_owner(owner) for entry in catalog.tables.values())
+    us.carry_out(catalog, cut_of({}))
+    assert catalog.locations == {}
+
+
+def test_an_entry_is_dropped_if_another_channel_has_another_table_of_that_name() -> None:
+    catalog, newest = MemoryCatalog(), {"us": cut_of({"lake.orders": "lake/orders@2"})}
+    eu = registration(other_channels=newest.items)
+    eu.carry_out(catalog, cut_of(EU))
+    eu.carry_out(catalog, cut_of({}))
+    assert catalog.locations == {}

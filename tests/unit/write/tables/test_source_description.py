@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.sql.classify import classify
-from spark_repl.write.tables.source_description import type_text
+from spark_repl.write.tables.source_description import COPY_START, at_place, type_text
 
 TYPES = """\
 tinyint
@@ -60,3 +65,15 @@ def test_bytes_of_comments_that_are_no_text_are_replaced() -> None:
     definition = classify(statement, "d").definition
     assert definition is not None
     assert (definition.columns[0].comment, definition.comment) == ("a\ufffd", "\ufffdb")
+
+
+def test_the_members_of_an_enum_may_be_unknown() -> None:
+    definition = classify("CREATE TABLE t (c ENUM('x'))", "d").definition
+    assert definition is not None
+    assert type_text(replace(definition.columns[0], literals=())) == ""
+
+
+def test_a_first_copys_table_has_the_gtids_at_which_its_log_begins() -> None:
+    stamp = Stamp("app", 0, json.dumps({COPY_START: "uuid:1-3"}))
+    assert at_place(NewTable("{}", {}), stamp).configuration == {"mysql.gtid_executed": "uuid:1-3"}
+    assert at_place(NewTable("{}", {}), Stamp("app", 0, "{}")).configuration == {}
