@@ -26,6 +26,13 @@ pytestmark = pytest.mark.soak
 
 _DISK_MB = 40
 _INSERT = "INSERT INTO shop.orders (state, note) VALUES ('open', REPEAT('x', {}))"
+_COLLATIONS = "information_schema.collations"
+_MANY_ROWS = (
+    "INSERT INTO shop.orders (state, note) SELECT 'open', REPEAT('x', 100)"
+    f" FROM {_COLLATIONS} a, {_COLLATIONS} b LIMIT 9000"
+)
+"""a transaction that the applier gives to Spark"""
+_DISKS = {"lake": "the target", "state": "the working state", "scratch": "Spark's scratch folder"}
 _THREADS = "SELECT id FROM information_schema.processlist WHERE user = 'repl'"
 
 
@@ -44,8 +51,9 @@ def operator(make_server: MakeServer, tmp_path: Path) -> Operator:
 
 @pytest.fixture
 def small_disks(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """The words that run a command where ``lake``, ``relay`` and ``state`` are disks of 40 MB."""
-    names = ("lake", "relay", "state")
+    """The words that run a command where ``lake``, ``relay``, ``state`` and ``scratch`` are disks
+    of 40 MB."""
+    names = ("lake", "relay", "state", "scratch")
     for name in names:
         (tmp_path / name).mkdir()
     mounts = " && ".join(f"mount -t tmpfs -o size={_DISK_MB}m tmpfs {name}" for name in names)
@@ -60,7 +68,7 @@ def small_disks(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     holder.wait()
 
 
-@pytest.mark.parametrize("disk", ["lake", "relay", "state"])
+@pytest.mark.parametrize("disk", ["lake", "relay", "state", "scratch"])
 def test_a_disk_is_full(
     make_server: MakeServer, tmp_path: Path, small_disks: tuple[str, ...], disk: str
 ) -> None:
@@ -68,7 +76,7 @@ def test_a_disk_is_full(
         make_server(),
         tmp_path,
         inside=small_disks,
-        environment={"TMPDIR": str(tmp_path / "scratch")},
+        environment={"SPARK_LOCAL_DIRS": str(tmp_path / "scratch")},
     )
     operator.set("target", 'state_path = "state"')
     operator.shop()
@@ -78,10 +86,11 @@ def test_a_disk_is_full(
     assert "No space left" in operator.fails(filled)
     for _ in range(5):
         operator.server.query(*[_INSERT.format(3000)] * 20)
+    operator.server.query(_MANY_ROWS)
     if disk == "relay":
         assert "No space left" in operator.ends()
     else:
-        operator.reads("is full")
+        assert _DISKS[disk] in operator.reads(" is full")
     operator.follows(
         "A disk is full", {"# free space": lambda: operator.types(f"rm {disk}/filler")}
     )

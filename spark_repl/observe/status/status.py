@@ -13,6 +13,7 @@ if there are several channels and none is named. Design: docs/design/observing.m
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Container, Mapping
 from contextlib import suppress
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from ...control.table.owner import Owner
 
+_SPARK_SCRATCH = "/tmp"
+"""Spark's default of ``spark.local.dir``"""
 _FIGURES = (
     "counters",
     "commit_to_cut",
@@ -225,11 +228,13 @@ def _set_aside(control: Control, last: Cut | None) -> dict[str, Any]:
 
 def _places(layout: Layout, relay: str | None, last: Cut | None) -> dict[str, Any]:
     """Return the full disks, and former tables of the target: none if they can't be listed, or
-    without a cut."""
+    without a cut. Spark's scratch folder is that of a Spark with this process's environment."""
     former = list[PreviousFolder]()
     with suppress(OSError, TargetError):
         former = previous_folders(layout, last) if last else []
-    places = {"the target": layout.target, "the working state": layout.state}
+    scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or _SPARK_SCRATCH
+    places = {"the target": layout.target, "the working state": layout.state,
+              "Spark's scratch folder": scratch}  # fmt: skip
     full = full_disks(places | ({"the relay log": relay} if relay else {}))
     return {
         "full_disks": [asdict(disk) for disk in full],
