@@ -41,7 +41,8 @@ class TableRegistration:
 
     ``earlier`` returns the names of tables of earlier cuts: their schemas may have entries that are
     no longer wanted. ``former``: owners whose entries are taken for this owner's.
-    ``other_channels`` returns those that may feed the same tables: names, and newest cuts.
+    ``other_channels`` returns the name and the newest cut of each channel that may feed the same
+    tables.
     """
 
     every_s = 0.0
@@ -126,8 +127,8 @@ class TableRegistration:
         existing: Mapping[EntryName, CatalogEntry],
         waiting: Collection[EntryName],
     ) -> Difference:
-        """Return the difference. An entry is not dropped if its table waits for a copy, or if
-        another channel feeds the table: that channel then becomes the entry's owner."""
+        """Return the difference without drops of entries whose tables wait for a copy. If another
+        channel feeds an entry's table, that channel becomes the owner, instead of a drop."""
         difference = reconcile(entries, existing, self.owner)
         gone = [name for name in difference.drop if name not in waiting]
         wanted = self._wanted_by_other_channels() if gone else {}

@@ -37,6 +37,6 @@ def channel_of(options: argparse.Namespace, *, begun: bool = True) -> Channel:
         raise TargetError(
             f'the channel "{at.name}" has applied nothing to this target yet',
             file=at.layout.target,
-            hint="start it: spark-repl run --config F, or apply; or is target.path another one?",
+            hint="start the applier: spark-repl run --config F, or apply; or correct target.path",
         )
     return at

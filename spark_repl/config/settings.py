@@ -51,7 +51,7 @@ class Config:
     catalog: Catalog = field(default_factory=Catalog)
     observe: Observe = field(default_factory=Observe)
     file: str = field(default="", compare=False)
-    """absolute path of the file that has these values, "" for none; no key"""
+    """absolute path of the file that has these values, "" for none. It is not a key of the file"""
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
@@ -78,8 +78,8 @@ class Config:
         return cls(**top) if file is None else cls(**top).beside(file)
 
     def beside(self, file: str) -> Config:
-        """Return a copy of the file, in which relative paths, also those of defaults, start at its
-        folder."""
+        """Return a copy that names ``file`` as its file. In the copy, relative paths start at the
+        file's folder, also those of defaults."""
         sections = {}
         for name in _SECTIONS:
             section = getattr(self, name)

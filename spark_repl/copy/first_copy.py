@@ -66,7 +66,7 @@ T = TypeVar("T")
 _LOCK_WAIT_S = 20
 _TABLES_AT_ONCE = 4
 _ROWS_OF_A_RATE = 1000
-"""of fewer rows the time is that of creating the tables"""
+"""least rows of a copy whose rate is shown: with fewer, it takes longer to create the tables"""
 _LOCK_HINT = (
     "a long transaction, or a prepared XA branch (XA RECOVER), has changed the table: end it, and"
     " run the copy again"
@@ -90,8 +90,8 @@ class CopyResult:
 
     @property
     def summary(self) -> str:
-        """Tables, rows, bytes and seconds as one line, with the rows a second of a copy that has
-        enough rows for it."""
+        """Tables, rows, bytes and seconds as one line. If the copy has enough rows, the line also
+        has the rows a second."""
         plural = "" if self.tables == 1 else "s"
         size = "" if self.bytes is None else f", {decimal(self.bytes)} of files"
         rate = f": {self.rows_per_s:,} rows/s" if self.rows >= _ROWS_OF_A_RATE else ""
@@ -272,7 +272,7 @@ class FirstCopy:
         return table, self._delta.last_txn(table.snapshot, self._app(table)) or 0
 
     def _first_stamp(self, copy: Copy) -> Stamp:
-        """Return the stamp of a table that nothing of the log has reached yet."""
+        """Return the stamp of a new table to which no change of the log has been applied yet."""
         start = json.dumps({COPY_START: str(copy.start)})
         return Stamp(self.tracking.app, 0, start)
 

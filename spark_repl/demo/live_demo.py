@@ -213,8 +213,8 @@ class LiveDemo:
                     raise
 
     def _start_run(self, source: Source, ended: ExitStack) -> Config:
-        """Start ``run``, which ends with this process, in a session of its own, so that Ctrl-C does
-        not reach it."""
+        """Start ``run`` in a session of its own, so that Ctrl-C does not reach it. It ends when
+        this process ends."""
         file, token = self._folder / "replica.toml", self._folder / "token"
         _write(token, self._token + "\n")
         listen = _free_address()
@@ -424,20 +424,20 @@ def _toml(source: Source, database: str, listen: str) -> str:
 
 
 def _lock(folder: Path) -> None:
-    """Lock a new folder of this demo until this process ends, also by SIGKILL."""
+    """Lock the folder of this demo until this process ends, even by SIGKILL."""
     file = os.open(folder / f"{_LOCK}.new", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(file, fcntl.LOCK_EX)
     os.replace(folder / f"{_LOCK}.new", folder / _LOCK)
 
 
 def _remove_abandoned() -> None:
-    """Remove what this account's killed demos have left in the folder of temporary files."""
+    """Remove the temporary folders of this account's demos that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with suppress(OSError), open(folder / _LOCK, "rb") as lock:
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a running demo has it
-            print(f"Removed {folder}, which a killed demo has left", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its demo still runs
+            print(f"Removed {folder}: the demo that created it was killed", flush=True)
             shutil.rmtree(folder, ignore_errors=True)
 
 

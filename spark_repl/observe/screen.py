@@ -46,7 +46,7 @@ def cell(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, bytes):
-        text = f"0x{value[:_CELL_MOST].hex()}"  # of a large value not more than is shown
+        text = f"0x{value[:_CELL_MOST].hex()}"  # encode only the part that is shown
     else:
         text = " ".join(str(value)[: 2 * _CELL_MOST].split("\n"))
     return text if len(text) <= _CELL_MOST else text[: _CELL_MOST - 3] + "..."

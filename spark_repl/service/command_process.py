@@ -59,13 +59,14 @@ def start(command: Sequence[str], options: Sequence[str]) -> CommandProcess:
 
 
 def ends_with_parent(number: int) -> Callable[[], None]:
-    """Return the ``preexec_fn`` of a process that gets the signal ``number`` when the calling
-    thread ends, also by SIGKILL. Call it before the process has other threads."""
+    """Return the ``preexec_fn`` of a child process that gets the signal ``number`` when the thread
+    that starts the child ends, even by SIGKILL. Start the child before this process has other
+    threads."""
     parent, libc = os.getpid(), ctypes.CDLL(None, use_errno=True)
 
     def prepare() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, number)
-        if os.getppid() != parent:  # it ended before
+        if os.getppid() != parent:  # the parent has already ended
             os._exit(1)
 
     return prepare

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "log_bin": (
         ("ON",),
-        "write log_bin = binlog into the source's my.cnf, below [mysqld], remove skip_log_bin and"
-        " disable_log_bin there, and restart it",
+        "in [mysqld] of the source's my.cnf, add log_bin = binlog and remove skip_log_bin and"
+        " disable_log_bin, then restart the source",
     ),
     "binlog_format": (("ROW",), "SET PERSIST binlog_format = 'ROW', then reconnect all clients"),
 }
 _GTID_MODES = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
-"""in the order in which a server may be switched"""
+"""values of gtid_mode, in the order in which a server is switched"""
 
 
 def check_source(server: Server, source: Source) -> None:
@@ -40,7 +40,7 @@ def check_source(server: Server, source: Source) -> None:
     mode = server.variables.get("gtid_mode", "OFF")
     if source.auto_position and mode not in _GTID_MODES[-2:]:
         faults.append(f"gtid_mode = {mode}")
-        hints.append(f"{_gtid_steps(mode)} (or auto_position = false here, without a first copy)")
+        hints.append(f"{_gtid_steps(mode)} (or auto_position = false, which excludes a first copy)")
     if server.server_id == source.server_id:
         faults.append(f"server_id = {server.server_id}, which is ours too")
         hints.append("give source.server_id another value: each server and replica has its own")

@@ -1,5 +1,5 @@
-"""A transaction of any size is one commit of each table: its keys are cut into as many shards as
-one worker at a time can hold."""
+"""A transaction of any size is one commit to each table. Its keys are divided into shards, and a
+worker holds one shard at a time."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_no_task_has_more_than_a_shard_of_a_large_transaction(
     assert run(log.folder, tmp_path / "lake")
     want = [(key, ("x" if key % 2 else "y") * 40) for key in range(KEYS) if key % 4 != 1]
     assert rows(tmp_path / "lake", A) == want
-    assert len(cuts(tmp_path / "lake")) <= 4, "each transaction came by one commit"
+    assert len(cuts(tmp_path / "lake")) <= 4, "each transaction was published by one cut"
     assert sum(sizes) == KEYS + KEYS // 2 + KEYS // 4 and max(sizes) < KEYS // 4

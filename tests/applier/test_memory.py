@@ -24,7 +24,7 @@ GROUP_BYTES = 2_000
 SWING_BYTES = 150_000
 """a table's commits are held up to its log's checkpoint, so what is held is a saw of some 100 KB"""
 ROUNDS = 3
-"""a leak grows in each round; what upkeep loads when its time comes, some 600 KB, in one alone"""
+"""a leak grows in each round; what upkeep loads once, about 600 KB, in only one of them"""
 BESIDE = 5
 """descriptors and threads that the upkeep may be using just then"""
 
@@ -47,12 +47,12 @@ def groups(log: LogWriter, found: Replica, first: int, count: int) -> None:
 
 
 def grew(seen: list[tuple[int, int, int]], count: int) -> bool:
-    """Whether the last round of ``count`` groups left more memory than such a round may."""
+    """Return whether memory grew in the last round of ``count`` groups by more than is allowed."""
     return seen[-1][0] - seen[-2][0] >= GROUP_BYTES * count + SWING_BYTES
 
 
 def measure(folder: Path, target: Path, count: int) -> None:
-    """Prints what is held when it is warm, and behind each round, to one that held no more."""
+    """Print what is held after the warm-up and after each round, up to one that did not grow."""
     log = LogWriter(folder)
     for statement in ("CREATE DATABASE t", A.create, B.create):
         log.ddl(statement)

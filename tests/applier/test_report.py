@@ -116,7 +116,7 @@ def test_a_report_says_what_status_says(
                  "From commit to cut", "CREATE DATABASE t"):  # fmt: skip
         assert said in page.text, said
     assert set(plots(text)) >= {"End-to-end latency", "Latency of the kept cuts",
-                                "Rate of the kept cuts"}, "and more if it took 10 s"  # fmt: skip
+                                "Rate of the kept cuts"}, "and others if it took 10 s"  # fmt: skip
     assert "data-live" not in text.partition("<script>")[0], "a file is not asked for again"
 
 

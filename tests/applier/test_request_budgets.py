@@ -18,8 +18,8 @@ KEYS = {"compact_files": 0}
 ALLOWED_WRITES, START, START_TABLE = 4, 12, 4
 """of a group, beside two for each table; requests of a start, and more of them for each table"""
 LOOK, CONTROL, FIGURES_TABLE = 6, 12, 8
-"""requests for the page's figures of tables: of each look, more of them for a control table that
-has changed, and for each changed table"""
+"""most requests for the page's figures of tables: of each look, in addition if the control table
+has changed, and in addition for each changed table"""
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_figures_of_the_page_read_only_the_tables_that_changed(log: LogWriter, t
             log.ddl("CREATE DATABASE u")
             with applier(log.folder, target, keys=KEYS) as replica:
                 apply_without_stream(replica)
-        with requested() as requests:  # the applier has ended: it has requests of its own
+        with requested() as requests:  # the applier has ended: its requests would count
             assert reader.figures(60.0)["t.t0"].rows
         counts.append(len(requests))
     first, look, later = counts

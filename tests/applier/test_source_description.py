@@ -121,7 +121,7 @@ def test_a_masked_column_has_no_type(tmp_path: Path) -> None:
 
 
 def forget_declarations(folder: Path) -> None:
-    """Take from a table what versions before 0.2.0 did not record; give it comments of its own."""
+    """Remove what versions before 0.2.0 did not record, and set comments of another owner."""
     delta = TableLog()
     snapshot = delta.snapshot(str(folder))
     assert snapshot is not None
@@ -134,7 +134,7 @@ def forget_declarations(folder: Path) -> None:
 
 
 def upkept(log: LogWriter, lake: Path) -> None:
-    """Apply the log, which changes t.a, with the upkeep that is due."""
+    """Apply the log, which changes t.a, and run the upkeep that is due."""
     keys = {"compact_files": 0, "on_foreign_change": "accept"}
     with applier(log.folder, lake, keys=keys) as replica:
         apply_without_stream(replica)
@@ -142,7 +142,7 @@ def upkept(log: LogWriter, lake: Path) -> None:
 
 
 def test_tables_of_an_earlier_version_get_their_declarations_once(tmp_path: Path) -> None:
-    """Those that no group changes also do."""
+    """Also tables that no group changes get them."""
     log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)
     log.ddl(IDLE.create)

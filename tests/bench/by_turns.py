@@ -1,10 +1,10 @@
-"""``bench apply`` of recorded logs, of this checkout and of another one by turns.
+"""``bench apply`` of recorded logs, by this checkout and another one in turns.
 
     python -m tests.bench.by_turns LOGS [NAME...] [--old CHECKOUT] [--rounds 2] [--runs 4]
 
-LOGS: the folder that ``make_logs`` made. Each round is a new session of each side, and its figures
-are those of the last of ``--runs`` runs. Prints a row of a Markdown table for each log; the last
-line is JSON with all results. Without ``--old``, this checkout alone is measured.
+LOGS: the folder that ``make_logs`` made. Each round starts a session of each checkout, with
+``--runs`` runs. Its figures are those of the last run. Prints a row of a Markdown table for each
+log; the last line is JSON with all results. Without ``--old``, only this checkout is measured.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python -m tests.bench.catalog_entries [TABLES]
 
 prints one JSON object: seconds for all new entries, which a registrar makes in the background, for
-a comparison of all of them by another applier, and for one renamed table. ``hand_over_max_s`` is
-the longest time for which a group's cut was handed over meanwhile, of one each 10 ms.
+a comparison of all of them by another applier, and for one renamed table. Meanwhile a group hands
+its cut over to the registrar every 10 ms: ``hand_over_max_s`` is the longest of these calls.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def measured(uri: str, target: str, count: int) -> dict[str, float]:
 
 
 def created(catalog: SessionCatalog, task: TableRegistration, paths: dict[str, str]) -> float:
-    """Register all tables in the background, and return the longest time of a hand-over."""
+    """Register all tables in the background. Return the longest time of a hand-over in seconds."""
     longest, cut = 0.0, cut_of(paths)
     registrar = Registrar(lambda is_stopping: catalog, [task], lambda name, notice: None)
     registrar.start(cut)

@@ -4,8 +4,8 @@
 
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
 throw-away one only. Names: the functions below; default all but ``giant``, ``rows_10m``,
-``rows_100m`` and ``single_rows``. Where rows are loaded before what is measured, the place behind
-them, for ``--prepared``, is printed and written to FOLDER/<name>.prepared, for ``by_turns``.
+``rows_100m`` and ``single_rows``. If a log first loads rows that are not measured, the position
+after them is printed, for ``--prepared``, and written to FOLDER/<name>.prepared, for ``by_turns``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def inserts(cursor: Any) -> None:
 
 
 def mixed(cursor: Any) -> None:
-    """Two million changes of eight tables, 75 inserts to 19 updates to 6 deletes, 25,000 a time."""
+    """Two million changes of eight tables: 75 % inserts, 19 % updates, 6 % deletes."""
     for number in range(8):
         cursor.execute(
             f"CREATE TABLE bench.x{number} (id int PRIMARY KEY, n bigint, d decimal(12,2),"
@@ -112,7 +112,7 @@ def mixed(cursor: Any) -> None:
 
 
 def oltp(cursor: Any) -> None:
-    """680,000 changes of four tables by four clients: what sysbench's oltp_write_only does."""
+    """680,000 changes of four tables by four clients, like those of sysbench's oltp_write_only."""
     for number in range(4):
         cursor.execute(
             f"CREATE TABLE bench.o{number} (id int PRIMARY KEY, k int NOT NULL,"
@@ -130,7 +130,7 @@ def oltp(cursor: Any) -> None:
         DELETE FROM bench.o{n} WHERE id = d;
         INSERT INTO bench.o{n} VALUES (d, i, SHA2(i, 256), LEFT(SHA2(d + i, 256), 60));
         COMMIT;"""
-    key = f"FLOOR(RAND() * 25000) * {CLIENTS} + client + 1"  # a client's own: none waits for a lock
+    key = f"FLOOR(RAND() * 25000) * {CLIENTS} + client + 1"  # no client waits for another's lock
     by_clients(
         cursor,
         42_500,
@@ -140,8 +140,9 @@ def oltp(cursor: Any) -> None:
 
 
 def single_rows(cursor: Any) -> None:
-    """Ten million autocommitted changes of a row in ten tables by four clients: a fifth inserts,
-    three fifths updates, a fifth deletes. Wirekite publishes its rate for such a workload. 4 GB."""
+    """Ten million changes of single rows in ten tables by four clients, each committed by itself: a
+    fifth inserts, three fifths updates, a fifth deletes. 4 GB. Wirekite publishes its rate for such
+    a workload."""
     for number in range(10):
         cursor.execute(
             f"CREATE TABLE bench.r{number} (id int PRIMARY KEY, k int, c char(60), at datetime)"
@@ -151,7 +152,7 @@ def single_rows(cursor: Any) -> None:
             " LEFT(SHA2(i, 256), 60), NOW() FROM r"
         )
     loaded(cursor)
-    # behind ``a`` rounds a client's keys begin with its key ``a`` and end with its key a + 25000
+    # after ``a`` rounds a client's keys begin with its key ``a`` and end with its key a + 25000
     key = f"{{}} * {CLIENTS} + client + 1"
     insert = (
         f"INSERT INTO bench.r{{n}} VALUES ({key.format('(a + 25000)')}, i, SHA2(i, 224), NOW());"
@@ -168,13 +169,14 @@ def single_rows(cursor: Any) -> None:
 
 
 def one_of(number: str, statements: list[str]) -> str:
-    """The statement whose number the expression gives."""
+    """Return a statement that runs the one of ``statements`` whose number ``number`` gives."""
     cases = " ".join(f"WHEN {n} THEN {text}" for n, text in enumerate(statements))
     return f"CASE {number} {cases} END CASE;"
 
 
 def by_clients(cursor: Any, times: int, body: str) -> None:
-    """Each client runs a loop on the server: ``i`` counts, ``a``, ``b`` and ``d`` are free."""
+    """Run ``body`` on the server, ``times`` times by each client. Its variable ``i`` counts from 0;
+    ``a``, ``b`` and ``d`` are free."""
     cursor.execute(
         "CREATE PROCEDURE bench.work(client int) BEGIN DECLARE i, a, b, d int DEFAULT 0;"
         f" WHILE i < {times} DO {body} SET i = i + 1; END WHILE; END"

@@ -31,7 +31,7 @@ _MANY_ROWS = (
     "INSERT INTO shop.orders (state, note) SELECT 'open', REPEAT('x', 100)"
     f" FROM {_COLLATIONS} a, {_COLLATIONS} b LIMIT 9000"
 )
-"""a transaction that the applier gives to Spark"""
+"""a transaction that is large enough for Spark's workers"""
 _DISKS = {"lake": "the target", "state": "the working state", "scratch": "Spark's scratch folder"}
 _THREADS = "SELECT id FROM information_schema.processlist WHERE user = 'repl'"
 
@@ -51,7 +51,7 @@ def operator(make_server: MakeServer, tmp_path: Path) -> Operator:
 
 @pytest.fixture
 def small_disks(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """The words that run a command where ``lake``, ``relay``, ``state`` and ``scratch`` are disks
+    """The words before a command for which ``lake``, ``relay``, ``state`` and ``scratch`` are disks
     of 40 MB."""
     names = ("lake", "relay", "state", "scratch")
     for name in names:

@@ -131,7 +131,7 @@ class Catalog:
         wait_until(lambda: not self._cut().waiting, most_s, each_s=0.2)
         names = sorted(wanted)
         wait_until(lambda: self.reader.names(self.schema) == names, most_s, each_s=0.2)
-        # Tables that swapped their names get their places one by one.
+        # Tables that swapped their names get their locations one after the other.
         with suppress(AssertionError):
             wait_until(lambda: shown(self.reader, self.schema) == wanted, most_s, each_s=0.5)
         assert shown(self.reader, self.schema) == wanted

@@ -47,7 +47,7 @@ def replaced(text: str, values: Mapping[str, str]) -> str:
 
 
 def container_command() -> list[str]:
-    """The words with which the image starts spark-repl, without the program."""
+    """Return the arguments with which the image starts spark-repl."""
     text = (ROOT / "conf" / "container" / "Containerfile").read_text("utf-8")
     words = dict(re.findall(r"^(ENTRYPOINT|CMD) (\[.*\])$", text, re.MULTILINE))
     assert json.loads(words["ENTRYPOINT"]) == ["tini", "--", "spark-repl"]

@@ -106,7 +106,7 @@ def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
 
 @pytest.mark.parametrize("left", ["unfinished", "torn"])
 def test_a_checkpoint_of_a_killed_process_is_no_obstacle(spark, log, target, left):
-    """It ended while Spark wrote a batch's place. Spark itself refuses such a folder."""
+    """The process ended while Spark wrote a batch's place. Spark refuses such a checkpoint."""
     log.transaction(insert(A, (1, "a")))
     run(spark, log.folder, target, stream=True)
     (checkpoint,) = (target / "_repl" / "checkpoint").iterdir()

@@ -26,7 +26,7 @@ def entries(target: Path) -> dict[str, int]:
 
 
 def rests(target: Path) -> bool:
-    """Whether no file comes or grows in two seconds, some twenty looks for more."""
+    """Return whether no file appears or grows in two seconds, some twenty looks for changes."""
     before = entries(target)
     time.sleep(2)  # a span in which nothing may come
     return entries(target) == before

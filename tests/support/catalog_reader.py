@@ -50,8 +50,8 @@ class CatalogReader:
         return dict(self._ask("cut", target))
 
     def declared(self, *schemas: str) -> dict[str, dict[str, Any]]:
-        """Return what MySQL declares about each table, as Spark shows it, and the rows, with values
-        as the server prints them."""
+        """Return what MySQL declares about each table, as Spark shows it. Return the rows also,
+        with values as the server prints them."""
         return dict(self._ask("declared", *schemas))
 
     def sql(self, *statements: str) -> list[str]:

@@ -95,7 +95,7 @@ def tended(
 
 
 def tend(found: Replica, *names: str) -> None:
-    """All of the upkeep that is due after a change of the tables ``names``, by default of all."""
+    """Run all upkeep that is due after a change of the tables ``names``, by default of all."""
     workers, target = HERE.workers(None, 2, found.config), found.config.target  # type: ignore[arg-type]
     maintenance = table_maintenance.TableMaintenance(found.tracking, workers, target)
     upkeep = UpkeepScheduler(found.tracking, target, maintenance.maintain, maintenance.forget)

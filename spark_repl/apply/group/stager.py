@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 _SHARD_BYTES = 8 << 20
 """bytes of the log above which the keys of a group's tables may be cut into shards"""
 _SHARD_MAX_BYTES = 128 << 20
-"""bytes of the log for one shard: a worker holds the net changes of a table's shard in memory"""
+"""bytes of the log for each shard: a worker holds all net changes of a shard in memory"""
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ class Stager:
         return ReadAttempt(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
 
     def _shards(self, length: int) -> int:
-        """Return into how many shards the keys of each table are cut, in a group of ``length``
-        bytes. A transaction of any size is one group, so its shards grow in number, not in size."""
+        """Return the number of shards into which a group of ``length`` bytes divides the keys of
+        each table. A larger transaction gets more shards, not larger ones."""
         split = length > _SHARD_BYTES and self._tables < self.workers.count
         return max(self.workers.count if split else 1, length // _SHARD_MAX_BYTES)
 

@@ -24,8 +24,8 @@ Options:
   the transactions has to report damage.
 - ``rows``: with "extent", a batch is one row with its first position and its last end. So neither
   the source nor the executors read the transactions.
-- ``final``: the packed position at which a stream with the trigger ``availableNow`` ends, the end
-  of a transaction. Default: the log's end, for which the source checks the log.
+- ``final``: the packed position at which a stream with the trigger ``availableNow`` ends. It has to
+  be the end of a transaction. By default, the source checks the log and uses the log's end.
 
 Spark asks for offsets in one process and reads partitions in others. The processes share the log
 and its index on disk, never an attribute. So each process checks that an offset is a place of the
@@ -78,7 +78,7 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
 @dataclass
 class RelaySlice(InputPartition):
-    """Transactions between two positions. ``alone``: one row stands for all of them."""
+    """Transactions between two positions. ``alone``: one row represents all of them."""
 
     start: StreamPlace
     end: StreamPlace
@@ -108,9 +108,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     or belongs to another log.
 
     Before 4.2, Spark asks for the latest offset without a start and a limit. It makes a batch of
-    each answer that differs from the one before. So the reader remembers its answer, and takes the
-    limit from its option. When a stream resumes, Spark passes the end of the last batch to
-    ``partitions`` first.
+    each answer that differs from the previous one. So the reader uses its previous answer as the
+    start, and its option as the limit. When a stream resumes, Spark first passes the end of the
+    last batch to ``partitions``.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -216,7 +216,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         itself. Raise LogError for damage in the log after everything before it has been read."""
         if start is None:
             start, limit = self._last or self.initialOffset(), self.getDefaultReadLimit()
-            if self._given_final >= 0:  # for ``prepareForTriggerAvailableNow`` Spark does not ask
+            if self._given_final >= 0:  # Spark does not call prepareForTriggerAvailableNow
                 self.final = self._given_final
         self._last = self._latest(start, limit)
         return self._last
@@ -244,8 +244,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamPlace.at(end, log, self.base).to_offset()
 
     def _known_end(self, begin: StreamPlace, max_bytes: int | None) -> StreamPlace | None:
-        """Return where a whole transaction ends, as the option ``final`` or the receiver says.
-        Return None if neither does, or if the limit comes first."""
+        """Return the end that the option ``final`` or the receiver gives: a whole transaction ends
+        there. Return None if neither gives one, at the log's start, and if the limit comes first.
+        """
         is_given = self.final is not None and self.final == self._given_final
         if begin.position == START.packed or not (is_given or self.takes_published):
             return None
@@ -308,7 +309,7 @@ class MySQLRelayBatch(DataSourceReader):
 
 
 def _extent(part: RelaySlice) -> pa.RecordBatch:
-    """Return one row with the places of the slice."""
+    """Return a row that has only the start and the end of the slice."""
     rows = {
         "position": pa.array([part.start.position], pa.int64()),
         "end": pa.array([part.end.position], pa.int64()),

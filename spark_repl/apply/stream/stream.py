@@ -181,7 +181,7 @@ class RelayStream:
             .option("rows", "each" if disk_of(spark, self._config) is None else "extent")
         )
         index = self._applied.view.index
-        if not (follow or index.damage):  # so that the source need not check the log once more
+        if not (follow or index.damage):  # so the source does not check the log again
             reader = reader.option("final", str(index.last_end))
         with _MAKING:
             return reader.load()

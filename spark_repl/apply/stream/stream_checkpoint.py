@@ -30,7 +30,7 @@ def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None
     """Remove a checkpoint from which a stream can't resume in this log, which ends at ``high``. The
     checkpoint may belong to another log, or be ahead of this one. Or its last batch was begun but
     not recorded as done, and the batch's part of the log was purged later. Or Spark would refuse
-    it. The tables have all earlier transactions."""
+    the checkpoint. The tables have all earlier transactions."""
     if not _is_whole(checkpoint):
         shutil.rmtree(checkpoint)
         return
@@ -45,9 +45,9 @@ def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None
 
 
 def _is_whole(checkpoint: str) -> bool:
-    """Return whether Spark takes the checkpoint. It takes none whose newest file was torn by a loss
-    of power, and none that has no batch but a file of an ended process, which was writing the place
-    of the first one."""
+    """Return whether Spark accepts the checkpoint. Spark refuses it if a loss of power damaged its
+    newest file. Spark also refuses a folder that has a file but no batch: a process ended while it
+    wrote the first batch's place."""
     newest = [os.path.join(checkpoint, "metadata")]
     for folder in ("offsets", "commits"):
         path = os.path.join(checkpoint, folder)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .cut import Cut
 
 NOT_APPLIED = (
-    "start it (spark-repl run --config F, or apply), or give the folder that it was given as its"
+    "start the applier (spark-repl run --config F, or apply), or give the folder of the applier's"
     " target"
 )
 """hint about a target without a cut"""

@@ -62,8 +62,8 @@ def _of_disks(status: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(
             f"the disk of {' and '.join(disk['names'])} is full: {disk['bytes']:,} bytes left at"
             f" {disk['path']}",
-            "make room there: the applier waits for it, and goes on by itself; if run has ended:"
-            " spark-repl run --config F",
+            "make room there: the applier waits for it, and then continues; if run has ended,"
+            " start it again: spark-repl run --config F",
             "troubleshooting.md#a-disk-is-full",
         )
 
@@ -74,8 +74,8 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
         process = run["process"] if run else owner
         yield Problem(
             f"the applier has crashed: process {process['pid']} is gone, and did not say why",
-            "start it again (spark-repl run --config F, or apply): what was not committed is"
-            " applied then; was it killed, or out of memory? see its log and the kernel's",
+            "start it again (spark-repl run --config F, or apply): it applies what was not"
+            " committed; its log and the kernel's show whether it was killed or lacked memory",
             "troubleshooting.md",
         )
     (coordinator,) = status["replication_applier_status_by_coordinator"]

@@ -228,7 +228,7 @@ def _set_aside(control: Control, last: Cut | None) -> dict[str, Any]:
 
 def _places(layout: Layout, relay: str | None, last: Cut | None) -> dict[str, Any]:
     """Return the full disks, and former tables of the target: none if they can't be listed, or
-    without a cut. Spark's scratch folder is that of a Spark with this process's environment."""
+    without a cut. Spark's scratch folder is the one that this process's environment gives."""
     former = list[PreviousFolder]()
     with suppress(OSError, TargetError):
         former = previous_folders(layout, last) if last else []

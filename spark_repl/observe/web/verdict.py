@@ -120,8 +120,9 @@ def ago(at: str | datetime) -> str:
 
 
 def problem_list(status: Status, place: Mapping[str, str], *, docs: bool) -> str:
-    """Return the problems with their way out. ``place``: the options --config and --target of
-    commands in hints; ``docs``: whether links to the documentation lead anywhere."""
+    """Return the problems with their hints. ``place``: values of --config and --target for the
+    commands in hints; ``docs``: whether the page has the documentation, so that it can be linked.
+    """
     if not status["problems"]:
         return ""
     items = "".join(

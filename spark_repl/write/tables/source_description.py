@@ -33,7 +33,7 @@ DATABASE = "mysql.database"
 EXECUTED, POSITION = "mysql.gtid_executed", "mysql.position"
 """properties: the source's state when the table got its definition"""
 COPY_START = "copy_start"
-"""field of a first copy's commit: the GTID set after which the log of the copy begins"""
+"""field of a first copy's commit: the source's gtid_executed before the copy read any row"""
 TYPE, GENERATED = "mysql.type", "mysql.generated"
 """metadata of a column"""
 _T = ColumnType
@@ -79,8 +79,8 @@ def described(
 
 def completed(snapshot: Snapshot, definition: TargetTable) -> NewTable | None:
     """Return the metadata of a table that an earlier version of spark_repl created, with the
-    declarations that it lacks; None if it lacks none. Comments stay as they are: earlier versions
-    did not record those of MySQL."""
+    declarations that it lacks. Return None if it lacks none, or cannot get them. Comments stay as
+    they are: earlier versions did not record those of MySQL."""
     if definition.is_shard or snapshot.is_managed or DATABASE in snapshot.configuration:
         return None
     schema = snapshot.schema_string
@@ -143,7 +143,7 @@ def type_text(column: Column) -> str:
         return _text_type(column)
     name = _NAMES.get(kind, "")
     if kind in (_T.ENUM, _T.SET):
-        if not column.literals:  # as a TABLE_MAP with minimal metadata
+        if not column.literals:  # as in a TABLE_MAP event with minimal metadata
             return ""
         quoted = (f"'{member.replace(chr(39), chr(39) * 2)}'" for member in column.literals)
         return f"{name}({','.join(quoted)})"

@@ -313,8 +313,8 @@ class TableCommits:
             self.refresh(table)
 
     def declare(self, table: Table) -> None:
-        """Commit what MySQL declares, as far as the table's metadata lacks it; position and rows do
-        not change. Take the table's lock. Raise what a commit to the table raises."""
+        """Commit the declarations of MySQL that the table's metadata lacks. Position and rows do
+        not change. Hold the table's lock meanwhile. Raise what a commit to the table raises."""
         if completed(table.snapshot, table.definition) is None:
             return
         with table.lock:
@@ -325,7 +325,7 @@ class TableCommits:
                 with about_table(table.name):
                     version = self.delta.alter(table.snapshot, new, [], stamp)
                 self.record_commit(table, [], table.position, version)
-                logger.info("%s: its metadata has what MySQL declares", table.name)
+                logger.info("%s: added MySQL's declarations to its metadata", table.name)
 
     def commit_rewrite(self, table: Table, actions: list[Action]) -> None:
         """Commit other files with the same rows. Position and everything else do not change."""

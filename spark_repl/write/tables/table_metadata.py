@@ -97,15 +97,15 @@ def copies_of(app: str, path: str = "") -> str:
 
 
 def columns_of_all(app: str) -> str:
-    """Return the appId of commits that add columns to a table that several channels feed, before
-    the statement that needs them is applied, and of commits that add what MySQL declares. They
-    don't change the table's position."""
+    """Return the appId of two kinds of commits that don't change the table's position: those that
+    add columns to a table of several channels, before the statement that needs them is applied, and
+    those that add what MySQL declares."""
     return f"{app}:columns"
 
 
 def keeps_position(actions: Sequence[Action], app: str) -> bool:
     """Return whether a commit is a chunk of a copy by the channel ``app``, a row repair, or adds
-    columns in advance."""
+    columns in advance or declarations."""
     copies = copies_of(app)
     apps = (action["txn"]["appId"] for action in actions if "txn" in action)
     return any(

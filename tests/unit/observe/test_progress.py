@@ -11,7 +11,7 @@ from spark_repl.config import Config
 from spark_repl.observe.progress import CopyProgress
 
 ROWS_AT = {1.0: 100, 29.0: 6_000, 45.0: 7_000, 50.0: 10_000}
-"""rows committed by a second of the copy"""
+"""second of the copy -> rows that are committed by then"""
 
 
 def copied(config: Config) -> None:

@@ -42,8 +42,8 @@ def test_a_stream_goes_on_from_where_it_was(relay: Path, tmp_path: Path) -> None
 def test_batches_of_a_spark_that_passes_neither_a_start_nor_a_limit(
     relay: Path, tmp_path: Path
 ) -> None:
-    """As Spark does before 4.2. It plans a batch only if somebody reads it, and passes the end of
-    the last one when a stream resumes."""
+    """As Spark does before 4.2. It calls ``partitions`` only if a job reads a batch's rows, and
+    when a stream resumes: then with the end of the last batch."""
     limit = {"maxBytesPerTrigger": "700"}
     reader = reader_of(relay, tmp_path, **limit)
     at, gtids = reader.initialOffset(), list[str]()
@@ -219,7 +219,7 @@ def test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop(
 def test_a_checkpoint_that_spark_would_refuse_is_dropped(
     relay: Path, tmp_path: Path, file: str, content: str | None
 ) -> None:
-    """Torn by a loss of power; or its first batch's place was being written (None)."""
+    """A loss of power has damaged a file, or a process ended in the first batch's file (None)."""
     log = open_log(str(relay))
     place = {"position": in_the_middle(relay), "log": log.log_id}
     folder = checkpoint_of(tmp_path / "checkpoint", done=place, planned=place)
@@ -249,7 +249,7 @@ def places(
 def test_an_extent_is_one_row_with_the_places_of_a_batch(
     relay: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the batch's transactions, and the source compiles and reads nothing for it."""
+    """The row selects the batch's transactions. The source does not index the log for it."""
     each, alone = (reader_of(relay, tmp_path, rows=rows) for rows in ("each", "extent"))
     start = each.initialOffset()
     end = ask(each, start)
