@@ -69,7 +69,7 @@ _CURES = {
         "this account has to write there: its mode or owner, how it is mounted, or another path",
     ),
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a folder is needed there: give another path"),
-    errno.ENOENT: "create its parent folder, or give another path",
+    errno.ENOENT: "it is missing: create it or its folder, or give another path",
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room, and start again"),
 }
 """hints by the system's error number"""

@@ -162,10 +162,11 @@ def read_values(path: str | Path) -> dict[str, Any]:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        raise ConfigError(
-            f"can't read the configuration: {error.strerror}", file=str(path),
-            hint=f"spark-repl init --config {shlex.quote(str(path))} writes one",
-        ) from error  # fmt: skip
+        hint = "it has to be a file that this account may read"
+        if isinstance(error, FileNotFoundError):
+            hint = f"spark-repl init --config {shlex.quote(str(path))} writes one"
+        message = f"can't read the configuration: {error.strerror}"
+        raise ConfigError(message, file=str(path), hint=hint) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"the configuration is not TOML: {error}", file=str(path)) from error
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 
+SHARD_MAX_BYTES = 128 << 20
+"""bytes of each shard: a worker holds all net changes of a shard in memory"""
 # Streams in a store: up to which size one travels with the task instead, and all of a worker's.
 _SMALL_BYTES, _IN_MEMORY_BYTES = 1 << 16, 4 << 20
 
@@ -190,6 +192,11 @@ class StagedObject:
 def rows_of(parts: Iterable[Part]) -> int:
     """Return how many rows the parts have."""
     return sum(part.rows for part in parts)
+
+
+def bytes_of(parts: Iterable[Part]) -> int:
+    """Return how many bytes the parts' streams have."""
+    return sum(part.length or len(part.blob or b"") for part in parts)
 
 
 def first_of(parts: Iterable[Part]) -> int | None:

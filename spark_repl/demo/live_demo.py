@@ -433,9 +433,9 @@ def _lock(folder: Path) -> None:
 def _remove_abandoned() -> None:
     """Remove the temporary folders of this account's demos that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+            continue
         with suppress(OSError), open(folder / _LOCK, "rb") as lock:
-            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-                continue
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its demo still runs
             print(f"Removed {folder}: the demo that created it was killed", flush=True)
             shutil.rmtree(folder, ignore_errors=True)

@@ -13,6 +13,7 @@ from spark_repl.apply.group import stager
 from spark_repl.decode import spans
 from spark_repl.decode.stage_task import rows_of
 from spark_repl.write.files.write_task import WriteTask
+from spark_repl.write.rows import group_writer
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import Here, cuts, rows, run
 
@@ -24,7 +25,8 @@ def test_no_task_has_more_than_a_shard_of_a_large_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spans, "_SLICE_BYTES", 16 << 10)
-    monkeypatch.setattr(stager, "_SHARD_MAX_BYTES", 16 << 10)
+    for module in (stager, group_writer):
+        monkeypatch.setattr(module, "SHARD_MAX_BYTES", 16 << 10)
     sizes: list[int] = []
 
     def begins(self: Here, function: Any, tasks: Sequence[Any]) -> None:

@@ -223,7 +223,7 @@ def test_commands_on_the_page_name_the_configuration(
     monkeypatch.setattr(table_rows.sys, "executable", "/bin/false")
     assert found["/rows"].of is not None
     answer = json.loads(found["/rows"].of({"table": "t.a"}))
-    assert answer["hint"] == f"spark-repl cut head t.a -n 1 --config {file}"
+    assert answer["hint"] == f"spark-repl cut head --config {file} t.a -n 1"
 
 
 def test_the_past_is_that_of_the_cuts(log: LogWriter, tmp_path: Path) -> None:

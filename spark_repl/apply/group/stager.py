@@ -28,7 +28,7 @@ from ...decode.known_tables import (
     OnlyTable,
     TablePacker,
 )
-from ...decode.stage_task import StageTask
+from ...decode.stage_task import SHARD_MAX_BYTES, StageTask
 from ...delta.store import storage
 from ...errors import SparkReplError
 from ...relay.source_places import SourcePlace
@@ -64,8 +64,6 @@ if TYPE_CHECKING:
 
 _SHARD_BYTES = 8 << 20
 """bytes of the log above which the keys of a group's tables may be cut into shards"""
-_SHARD_MAX_BYTES = 128 << 20
-"""bytes of the log for each shard: a worker holds all net changes of a shard in memory"""
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ class Stager:
         """Return the number of shards into which a group of ``length`` bytes divides the keys of
         each table. A larger transaction gets more shards, not larger ones."""
         split = length > _SHARD_BYTES and self._tables < self.workers.count
-        return max(self.workers.count if split else 1, length // _SHARD_MAX_BYTES)
+        return max(self.workers.count if split else 1, length // SHARD_MAX_BYTES)
 
     def read_again(self, task: StageTask) -> Staged:
         """Read the spans of a worker that has failed before, from start to end. Raise LogError,

@@ -32,16 +32,25 @@ def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None
     not recorded as done, and the batch's part of the log was purged later. Or Spark would refuse
     the checkpoint. The tables have all earlier transactions."""
     if not _is_whole(checkpoint):
-        shutil.rmtree(checkpoint)
+        _remove(checkpoint)
         return
     places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
     try:
         for place in filter(None, places):
             place.check(log, base)
         if places[0] is not None and places[0].position > high:
-            shutil.rmtree(checkpoint)
+            _remove(checkpoint)
     except LogError:
-        shutil.rmtree(checkpoint)
+        _remove(checkpoint)
+
+
+def _remove(checkpoint: str) -> None:
+    """Remove the checkpoint in one step, because Spark refuses one of which only a part is left. If
+    the process is killed here, the next start removes the renamed folder."""
+    removed = f"{checkpoint}.removed"
+    shutil.rmtree(removed, ignore_errors=True)
+    os.rename(checkpoint, removed)
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def _is_whole(checkpoint: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -55,4 +56,4 @@ def _path() -> str:
 
 
 def _by_command(table: str) -> str:
-    return f"spark-repl cut head {table} -n 1 --config F"
+    return f"spark-repl cut head --config F {shlex.quote(table)} -n 1"

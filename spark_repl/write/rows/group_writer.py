@@ -25,7 +25,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ...crash_points import armed, reach
-from ...decode.stage_task import Staged, rows_of, same_shape
+from ...decode.stage_task import SHARD_MAX_BYTES, Staged, bytes_of, rows_of, same_shape
 from ...delta.log.checkpoint_schedule import EVERY
 from ...errors import FencedError, SchemaError, SparkReplError
 from ...runtime.retry import temporary
@@ -297,9 +297,10 @@ class GroupWriter:
         self, table: Table, parts: list[Part], share: int, *, idempotent: bool
     ) -> list[WriteTask]:
         """Return one task for each shard, each of which writes a file; a single task if the table's
-        rows are at most a worker's ``share`` of the group's."""
+        rows are at most a worker's ``share`` of the group's, and their bytes those of a shard."""
         shards: dict[int, list[Part]] = {}
-        together = any(part.whole for part in parts) or rows_of(parts) <= share
+        is_little = rows_of(parts) <= share and bytes_of(parts) <= SHARD_MAX_BYTES
+        together = is_little or any(part.whole for part in parts)
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files = self._commits.live_files(table)

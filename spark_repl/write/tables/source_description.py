@@ -20,6 +20,7 @@ from ...relay.source_places import SourcePlace
 from ...sql.new_columns import characters
 from ...tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
 from ...tables.table_name import database_of
+from .table_metadata import created
 
 if TYPE_CHECKING:
     from ...delta.log.stamp import Stamp
@@ -84,9 +85,11 @@ def completed(snapshot: Snapshot, definition: TargetTable) -> NewTable | None:
     if definition.is_shard or snapshot.is_managed or DATABASE in snapshot.configuration:
         return None
     schema = snapshot.schema_string
-    old = NewTable(schema, snapshot.configuration, snapshot.partition_columns)
+    # RENAME TABLE may have given the table another database since its creation.
+    configuration = snapshot.configuration | _database(created(snapshot))
+    old = NewTable(schema, configuration, snapshot.partition_columns)
     if f'"{TYPE}"' in schema:
-        return replace(old, configuration=old.configuration | _database(definition))
+        return old
     names = [field["name"] for field in json.loads(schema)["fields"]]
     if names != [column.name for column in definition.columns]:
         return None  # another writer has added columns

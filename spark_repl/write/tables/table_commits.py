@@ -324,7 +324,9 @@ class TableCommits:
                 stamp = Stamp(columns_of_all(self.app), table.position, "{}")
                 with about_table(table.name):
                     version = self.delta.alter(table.snapshot, new, [], stamp)
-                self.record_commit(table, [], table.position, version)
+                files = table.delta.files  # of an idle table they need not be read for this
+                advanced = self.delta.advance(table.snapshot, version)
+                table.update(advanced, table.position, files and files.after([]))
                 logger.info("%s: added MySQL's declarations to its metadata", table.name)
 
     def commit_rewrite(self, table: Table, actions: list[Action]) -> None:

@@ -60,6 +60,8 @@ class UpkeepScheduler:
         self._pool = Pool(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
+        self._lacking: list[str] = []
+        """tables whose metadata lacks declarations; they wait while a changed table does"""
         self._refreshed_until = 0.0
         self._has_looked = False
         """whether tables whose metadata lacks declarations have been scheduled"""
@@ -90,12 +92,19 @@ class UpkeepScheduler:
             self._try("tables that other channels feed, too", self._refresh_shared)
             self._try("the control table", self._prune)
             self._try("idle tables", self._maintain_idle)
+            self._declare_lacking()
 
     def _schedule_incomplete(self) -> None:
-        """Schedule all tables whose metadata lacks what MySQL declares, once in a process."""
-        lacking = self.tracking.lacking_declarations()
-        with self._lock:
-            self._changed.update(lacking)
+        """Note all tables whose metadata lacks what MySQL declares, once in a process."""
+        self._lacking = [*self.tracking.lacking_declarations()]
+
+    def _declare_lacking(self) -> None:
+        """Add declarations to tables that no group changes, until a changed table waits."""
+        while self._lacking and not (self._closed or self._changed):
+            name = self._lacking.pop()
+            table = self.tracking.tables.get(name)
+            if table is not None:
+                self._try(name, partial(self.tracking.commits.declare, table))
 
     def _try(self, name: str, step: Callable[[], None]) -> None:
         """Run a step. A failure does not prevent later steps."""
