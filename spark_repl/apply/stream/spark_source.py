@@ -73,7 +73,10 @@ SCHEMA = (
 _BATCH_ROWS = 1 << 16
 _WAIT_MS = 100
 _KINDS = np.array([kind.name for kind in sorted(Kind)])
-_NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
+_TYPES = {"long": pa.int64(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
+_ARROW_SCHEMA = pa.schema(
+    [(name, _TYPES[kind]) for name, kind in (column.split() for column in SCHEMA.split(", "))]
+)
 
 
 @dataclass
@@ -127,8 +130,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.reads_rows = given.get("rows", "") != "extent"
         self.leases = given.get("lease", "true").lower() != "false"
         self.wait_s = _number(given, "waitMs", _WAIT_MS) / 1000
-        self.final: int | None = None
-        self._given_final = _number(given, "final", -1)
+        self._final_is_given = "final" in given
+        self.final = _number(given, "final", 0) if self._final_is_given else None
         self._last: dict[str, Any] | None = None
         self._lease = Lease()
         folder = Path(self.path)
@@ -188,7 +191,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.final = self._given_final if self._given_final >= 0 else self._index().last_end
+        if not self._final_is_given:
+            self.final = self._index().last_end
 
     def reportLatestOffset(self) -> dict[str, Any]:
         if self.takes_published and (log := open_log(self.path)).end is not None:
@@ -216,8 +220,6 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         itself. Raise LogError for damage in the log after everything before it has been read."""
         if start is None:
             start, limit = self._last or self.initialOffset(), self.getDefaultReadLimit()
-            if self._given_final >= 0:  # Spark does not call prepareForTriggerAvailableNow
-                self.final = self._given_final
         self._last = self._latest(start, limit)
         return self._last
 
@@ -247,26 +249,21 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end that the option ``final`` or the receiver gives: a whole transaction ends
         there. Return None if neither gives one, at the log's start, and if the limit comes first.
         """
-        is_given = self.final is not None and self.final == self._given_final
-        if begin.position == START.packed or not (is_given or self.takes_published):
+        asks = self.takes_published and self.final is None
+        if begin.position == START.packed or not (asks or self._final_is_given):
             return None
         log = open_log(self.path)
         begin.check(log, self.base)
-        if is_given:
-            end = self._given_final
-        elif log.end is None or self.final is not None:
+        if asks and log.end is None:
             return None
-        else:
-            if _end_of(log, self.base) <= begin.position and self._watch.wait(self.wait_s):
-                log = open_log(self.path)
-                begin.check(log, self.base)
-            end = _end_of(log, self.base)
+        if asks and _end_of(log, self.base) <= begin.position and self._watch.wait(self.wait_s):
+            log = open_log(self.path)
+            begin.check(log, self.base)
+        end = _end_of(log, self.base) if self.final is None else self.final
         if end <= begin.position:
             return begin
-        if (
-            max_bytes is not None
-            and _bytes_between(log, begin.position, end, self.base) > max_bytes
-        ):
+        size = _bytes_between(log, begin.position, end, self.base)
+        if max_bytes is not None and size > max_bytes:
             return None
         return StreamPlace.at(end, log, self.base)
 
@@ -310,17 +307,8 @@ class MySQLRelayBatch(DataSourceReader):
 
 def _extent(part: RelaySlice) -> pa.RecordBatch:
     """Return a row that has only the start and the end of the slice."""
-    rows = {
-        "position": pa.array([part.start.position], pa.int64()),
-        "end": pa.array([part.end.position], pa.int64()),
-        "gtid": pa.nulls(1, pa.string()),
-        "last_committed": pa.nulls(1, pa.int64()),
-        "sequence_number": pa.nulls(1, pa.int64()),
-        "kind": pa.nulls(1, pa.string()),
-        "length": pa.nulls(1, pa.int64()),
-        "commit_time": pa.nulls(1, pa.timestamp("us", "UTC")),
-    }
-    return pa.RecordBatch.from_arrays([*rows.values()], names=[*rows])
+    row = {"position": part.start.position, "end": part.end.position}
+    return pa.RecordBatch.from_pylist([row], _ARROW_SCHEMA)
 
 
 def _number(given: Mapping[str, str], option: str, default: int) -> int:
@@ -359,4 +347,4 @@ def to_batch(records: Any) -> pa.RecordBatch:
         pa.array(np.ascontiguousarray(records["length"])),
         pa.array(np.ascontiguousarray(records["commit_time"]), pa.timestamp("us", "UTC")),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=_NAMES)
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)

@@ -161,7 +161,8 @@ class RelayStream:
     def _load(self, spark: SparkSession, stop_file: Path, follow: bool) -> DataFrame:
         """Return the stream of the log's transactions, from where the tables are."""
         base, low = self._applied.base, self._applied.start
-        high = max(self._applied.view.index.end, low)
+        index = self._applied.view.index
+        high = max(index.end, low)
         forget_foreign(self._checkpoint, self._applied.view.relay, base, high)
         start = min(max(self._coordinator.mark.position, low), high)
         self._begin = StreamPlace(start)
@@ -180,7 +181,6 @@ class RelayStream:
             .option("end", "published")
             .option("rows", "each" if disk_of(spark, self._config) is None else "extent")
         )
-        index = self._applied.view.index
         if not (follow or index.damage):  # so the source does not check the log again
             reader = reader.option("final", str(index.last_end))
         with _MAKING:

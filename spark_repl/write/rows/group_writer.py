@@ -296,8 +296,9 @@ class GroupWriter:
     def _tasks_of(
         self, table: Table, parts: list[Part], share: int, *, idempotent: bool
     ) -> list[WriteTask]:
-        """Return one task for each shard, each of which writes a file; a single task if the table's
-        rows are at most a worker's ``share`` of the group's, and their bytes those of a shard."""
+        """Return one task for each shard. Each task writes a file. Return a single task if the
+        table's rows are at most a worker's ``share`` of the group's rows, and small enough for one
+        shard."""
         shards: dict[int, list[Part]] = {}
         is_little = rows_of(parts) <= share and bytes_of(parts) <= SHARD_MAX_BYTES
         together = is_little or any(part.whole for part in parts)

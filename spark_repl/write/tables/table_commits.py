@@ -296,8 +296,9 @@ class TableCommits:
         self, table: Table, actions: list[Action], position: int, version: int
     ) -> None:
         """Set the table's state after this process's commit, planned on the version that was read
-        last, became ``version``. The next ``refresh`` reads later commits of other writers."""
-        files = self.all_live(table).after(actions)
+        last, became ``version``. The next ``refresh`` reads later commits of other writers. Live
+        files that were not read before are not read now: an idle table may have many."""
+        files = None if table.delta.files is None else self.all_live(table).after(actions)
         table.update(self.delta.advance(table.snapshot, version), position, files)
 
     def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
@@ -307,14 +308,13 @@ class TableCommits:
         with about_table(table.name):
             version = self.delta.set_properties(planned, properties, self.app)
         if version == planned.version + 1:  # no other commit came between
-            files = self.all_live(table).after([])
-            table.update(self.delta.advance(planned, version), table.position, files)
+            self.record_commit(table, [], table.position, version)
         else:
             self.refresh(table)
 
     def declare(self, table: Table) -> None:
         """Commit the declarations of MySQL that the table's metadata lacks. Position and rows do
-        not change. Hold the table's lock meanwhile. Raise what a commit to the table raises."""
+        not change. It holds the table's lock meanwhile. Raise what a commit to the table raises."""
         if completed(table.snapshot, table.definition) is None:
             return
         with table.lock:
@@ -324,9 +324,7 @@ class TableCommits:
                 stamp = Stamp(columns_of_all(self.app), table.position, "{}")
                 with about_table(table.name):
                     version = self.delta.alter(table.snapshot, new, [], stamp)
-                files = table.delta.files  # of an idle table they need not be read for this
-                advanced = self.delta.advance(table.snapshot, version)
-                table.update(advanced, table.position, files and files.after([]))
+                self.record_commit(table, [], table.position, version)
                 logger.info("%s: added MySQL's declarations to its metadata", table.name)
 
     def commit_rewrite(self, table: Table, actions: list[Action]) -> None:

@@ -60,11 +60,9 @@ class UpkeepScheduler:
         self._pool = Pool(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
-        self._lacking: list[str] = []
-        """tables whose metadata lacks declarations; they wait while a changed table does"""
+        self._lacking: list[str] | None = None
+        """tables whose metadata lacks declarations; None before they are looked for"""
         self._refreshed_until = 0.0
-        self._has_looked = False
-        """whether tables whose metadata lacks declarations have been scheduled"""
         self._working = self._closed = False
 
     def schedule(self, tables: Iterable[str]) -> None:
@@ -82,9 +80,6 @@ class UpkeepScheduler:
         self._pool.shutdown(wait=True)
 
     def _work(self) -> None:
-        if not self._has_looked:
-            self._has_looked = True
-            self._try("tables of an earlier version", self._schedule_incomplete)
         while (name := self._next()) is not None:
             table = self.tracking.tables.get(name)
             if table is not None:
@@ -92,14 +87,14 @@ class UpkeepScheduler:
             self._try("tables that other channels feed, too", self._refresh_shared)
             self._try("the control table", self._prune)
             self._try("idle tables", self._maintain_idle)
-            self._declare_lacking()
-
-    def _schedule_incomplete(self) -> None:
-        """Note all tables whose metadata lacks what MySQL declares, once in a process."""
-        self._lacking = [*self.tracking.lacking_declarations()]
+            self._try("tables of an earlier version", self._declare_lacking)
 
     def _declare_lacking(self) -> None:
-        """Add declarations to tables that no group changes, until a changed table waits."""
+        """Add declarations to tables that no group changes, until a changed table waits. Look for
+        such tables once in a process."""
+        if self._lacking is None:
+            self._lacking = []  # also if this look fails
+            self._lacking.extend(self.tracking.lacking_declarations())
         while self._lacking and not (self._closed or self._changed):
             name = self._lacking.pop()
             table = self.tracking.tables.get(name)

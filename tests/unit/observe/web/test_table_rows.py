@@ -43,6 +43,6 @@ def test_a_reader_without_memory_or_time_harms_nobody(tmp_path, monkeypatch):
     monkeypatch.setattr(table_rows.sys, "executable", "/bin/false")
     with pytest.raises(TargetError, match="too large") as caught:
         TableRows(str(tmp_path), "", "").read("t.a", "latest")
-    assert "cut head t.a" in caught.value.hint
+    assert caught.value.hint == "spark-repl cut head --config F t.a -n 1"
     with pytest.raises(TargetError, match="too long"):
         TableRows(str(tmp_path), "", "").read("t" * 301, "latest")
