@@ -59,6 +59,10 @@ class CatalogEntry:
         properties = self.properties
         return (properties.get(_TARGET), properties.get(_CHANNEL)) == (owner.target, owner.channel)
 
+    def has_same_marks(self, other: CatalogEntry) -> bool:
+        """Return whether one owner registered both entries, for the same table of its cut."""
+        return self.properties == other.properties
+
     def is_at(self, location: str) -> bool:
         """Return whether the entry is the Delta table at ``location``."""
         return self.provider == DELTA and plain_location(self.location) == plain_location(location)

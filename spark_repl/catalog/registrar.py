@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..config import Config
 from ..config.renaming import whole_of
 from ..control.records.channels import channels
+from ..control.records.shared_tables import does_register, record_registers
 from ..errors import CatalogError, SparkReplError, Stopped
 from ..observe.reports.applier_status import Notice
 from ..runtime.retry import first_line
@@ -31,6 +32,7 @@ from .session_catalog import SessionCatalog
 
 if TYPE_CHECKING:
     from ..control.records.channels import Channel
+    from ..control.table.control import Control
     from ..control.table.cut import Cut
     from ..runtime.starting_session import Session
     from .session_catalog import CatalogClient
@@ -216,14 +218,27 @@ def table_registration(
         return set(map(whole_of, at.control.snapshot().table_names()))
 
     def other_channels() -> Iterator[tuple[str, Cut]]:
-        """Yield the other channels and their newest cuts, if several channels may feed a table."""
-        for each in channels(at.layout.target) if any(r.channels for r in config.tables) else ():
+        """Yield the other channels that register their tables, and their newest cuts, if several
+        channels may feed a table."""
+        for each in channels(at.layout.target) if shares_tables(config) else ():
             is_other = each.control.path != at.control.path
-            if is_other and (cut := each.control.last_cut()) is not None:
+            if is_other and does_register(each.control) and (cut := each.control.last_cut()):
                 yield each.name or Config.channel, cut
 
     owner = EntryOwner(at.layout.target, config.channel)
     return TableRegistration(at.layout, Naming.of(config), owner, earlier, former, other_channels)
+
+
+def shares_tables(config: Config) -> bool:
+    """Return whether other channels may feed the channel's tables."""
+    return any(rule.channels for rule in config.tables)
+
+
+def record_registration(config: Config, control: Control) -> None:
+    """Record, for channels that feed the same tables, whether this one registers them: another one
+    hands an entry over only if somebody drops it later. Raise as ``Control.write``."""
+    if shares_tables(config):
+        record_registers(control, config.catalog.registers)
 
 
 def cut_views(config: Config, at: Channel, former: Sequence[str] = ()) -> CutViews:
@@ -234,7 +249,7 @@ def cut_views(config: Config, at: Channel, former: Sequence[str] = ()) -> CutVie
 def registrar_of(config: Config, at: Channel, spark: Session, note: Note) -> Registrar:
     """Return the registrar of a channel's applier. It has no task if the configuration names no
     catalog, or one that manages the tables: a managed table has its name from its creation."""
-    registers = bool(config.catalog.name) and not config.catalog.managed
+    registers = config.catalog.registers
 
     def connect(is_stopping: Callable[[], bool]) -> CatalogClient:
         catalog = SessionCatalog(built(spark, is_stopping))

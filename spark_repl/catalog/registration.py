@@ -42,7 +42,7 @@ class TableRegistration:
     ``earlier`` returns the names of tables of earlier cuts: their schemas may have entries that are
     no longer wanted. ``former``: owners whose entries are taken for this owner's.
     ``other_channels`` returns the name and the newest cut of each channel that may feed the same
-    tables.
+    tables and registers them.
     """
 
     every_s = 0.0
@@ -100,6 +100,7 @@ class TableRegistration:
             entries = {name: after[name] for name in changed if name in after}
             difference = self._reconciled(entries, existing, wanted.waiting)
         apply_difference(catalog, difference, self.owner, is_stopping)
+        self._drop_if_gone(catalog, difference.replace)
         # Foreign names, and those of tables that wait, are looked at again with the next change.
         registered = {name: CatalogEntry(name, "") for name in wanted.waiting}
         registered |= {n: e for n, e in wanted.entries.items() if n not in difference.foreign}
@@ -138,6 +139,16 @@ class TableRegistration:
             replace=(*difference.replace, *(wanted[name] for name in fed)),
             drop=tuple(name for name in gone if name not in fed),
         )
+
+    def _drop_if_gone(self, catalog: CatalogClient, entries: Iterable[CatalogEntry]) -> None:
+        """Drop those of the entries that now belong to a channel whose newest cut lacks the table:
+        it has dropped the table meanwhile, and has found the entry of this channel. Raise
+        CatalogError."""
+        given = [entry for entry in entries if not entry.has_owner(self.owner)]
+        wanted = self._wanted_by_other_channels() if given else {}
+        for entry in given:
+            if wanted.get(entry.name) != entry:
+                drop_own(catalog, entry.name, entry.has_same_marks)
 
     def _wanted_by_other_channels(self) -> dict[EntryName, CatalogEntry]:
         """Return the entries that other channels want, each with that channel as its owner."""

@@ -187,6 +187,11 @@ class Catalog:
     token_file: str = _path("", rules.SECRET)
     token_command: str = _path("", rules.SECRET, command_beside, printed=False)
 
+    @property
+    def registers(self) -> bool:
+        """Return whether tables get entries. A managed table has its name from its creation."""
+        return bool(self.name) and not self.managed
+
     def mapping(self) -> dict[str, str]:
         """Return ``names`` as table -> schema.table."""
         pairs = (entry.partition("->") for entry in self.names)

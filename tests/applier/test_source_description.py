@@ -133,12 +133,12 @@ def forget_declarations(folder: Path) -> None:
     delta.rewrite(snapshot, [{"metaData": metadata | {"configuration": kept}}], "another")
 
 
-def upkept(log: LogWriter, lake: Path) -> None:
-    """Apply the log, which changes t.a, and run the upkeep that is due."""
+def upkept(log: LogWriter, lake: Path, table: str = "t.a") -> None:
+    """Apply the log, which changes the table, and run the upkeep that is due."""
     keys = {"compact_files": 0, "on_foreign_change": "accept"}
     with applier(log.folder, lake, keys=keys) as replica:
         apply_without_stream(replica)
-        tend(replica, "t.a")
+        tend(replica, table)
 
 
 def test_tables_of_an_earlier_version_get_their_declarations_once(tmp_path: Path) -> None:
@@ -164,3 +164,19 @@ def test_tables_of_an_earlier_version_get_their_declarations_once(tmp_path: Path
     assert declared(lake) == {**tables["a"], "version": tables["a"]["version"] + 1}
     assert declared(lake, "idle") == tables["idle"]
     assert rows(lake, A) == [(1, "x"), (2, "y"), (3, "z")]
+
+
+def test_a_renamed_table_of_an_earlier_version_has_the_database_of_its_creation(
+    tmp_path: Path,
+) -> None:
+    """Also if a statement adds its declarations before the upkeep does."""
+    log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.ddl("RENAME TABLE t.a TO u.a")
+    run(log.folder, lake)
+    forget_declarations(lake / "t" / "a")
+    log.ddl("ALTER TABLE u.a ADD n INT")
+    upkept(log, lake, "u.a")
+    table = declared(lake)
+    assert table["mysql.database"] == "t"
+    assert table["columns"]["n"] == ("int", None, None)

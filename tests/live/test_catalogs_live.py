@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -21,7 +25,7 @@ from tests.support.catalog_reader import CatalogReader
 from tests.support.hive_metastore import HiveMetastore, hive_metastore
 from tests.support.live.receiving import config_for
 from tests.support.live.schema_load import SchemaLoad, table_state
-from tests.support.live.server import Server
+from tests.support.live.server import Load, Server
 from tests.support.wait_until import wait_until
 
 from .test_ddl_definitions import OPTIONS
@@ -263,3 +267,64 @@ def test_random_statements_leave_the_catalog_equal_to_mysql(
             catalog.compare_views()
     finally:
         load.close()
+
+
+_AWAY_S, _BESIDE_S = 60.0, 20.0
+_LATE_S = 3.0
+"""seconds that a cut may take longer than the slowest one before, on a busy machine"""
+
+
+@pytest.mark.soak
+def test_no_group_waits_for_a_metastore_that_is_away_for_a_minute(
+    metastore: HiveMetastore, make_server: Callable[..., Server], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Clients change rows all the time. Tables are created, renamed and dropped meanwhile."""
+    server = make_server()
+    for statements in (CREATED, *STATEMENTS):
+        server.query(*statements)
+    with registered(metastore, server, tmp_path, "shop") as catalog:
+        target, times = catalog.run.config.target.path, list[datetime]()
+        with Load(server, clients=2, pause_s=0.05):
+            wait_until(lambda: catalog.reader.names("t") == ["t.a", "t.b"], _WAIT_S, each_s=0.2)
+            times.append(datetime.now(UTC))
+            work_for(_BESIDE_S)
+            times.append(datetime.now(UTC))
+            metastore.kill()
+            for statement in WHILE_AWAY:
+                server.query(statement)
+                work_for(_AWAY_S / len(WHILE_AWAY))
+            times.append(datetime.now(UTC))
+            metastore.start()
+            began, names = time.monotonic(), sorted(declared(server, "shop"))
+            wait_until(lambda: catalog.reader.names("shop") == names, 60, each_s=0.2)
+            true_after_s = time.monotonic() - began
+            wait_until(lambda: not _says(target, "catalog could not"), 60, each_s=0.2)
+            work_for(_BESIDE_S)
+            times.append(datetime.now(UTC))
+        catalog.compare()
+        before, away, after = (delays_s(target, *period) for period in pairwise(times))
+    with capsys.disabled():
+        print(summary("before", before), summary("away", away), summary("after", after))
+        print(f"true after {true_after_s:.1f} s")
+    assert len(away) > _AWAY_S and max(away) < max(before) + _LATE_S
+
+
+def work_for(seconds: float) -> None:
+    """Let the clients work."""
+    end = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() >= end, 2 * seconds, each_s=0.2)
+
+
+def delays_s(target: str, begin: datetime, end: datetime) -> list[float]:
+    """Return the seconds from the source's commit to the cut, of the cuts that were published in
+    this time."""
+    return [
+        cut.at.timestamp() - cut.source["commit_time"] / 1e6
+        for cut in Control.existing(target).cuts()
+        if cut.at is not None and begin <= cut.at < end and cut.source.get("commit_time")
+    ]
+
+
+def summary(period: str, delays: Sequence[float]) -> str:
+    return f"{period}: {len(delays)} cuts, median {median(delays):.3f} s, max {max(delays):.3f} s;"

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...catalog.managed import managed_tables
-from ...catalog.registrar import registrar_of
+from ...catalog.registrar import record_registration, registrar_of
 from ...config.rules import LISTEN
 from ...control.records.channels import opened, warn_if_new
 from ...control.records.copies import CatchUp
@@ -181,6 +181,7 @@ class Replica:
             succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
             remove_dead_parts(*self.layout.written_to(control.epoch))
             self._open(control)
+            record_registration(self.config, control)
         if self._endpoint is not None:
             self._endpoint.serve(endpoint_snapshots(self.config, self._relay_path, self._at))
             self.page = self._endpoint.address

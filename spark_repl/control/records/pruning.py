@@ -33,6 +33,7 @@ from .operator_decisions import SKIP, without_skipped
 from .repair_results import KIND as REPAIR
 from .repair_results import RESULTS_KEPT
 from .retention import Retention, promised_rows
+from .shared_tables import REGISTERS
 from .system_time_zone import KIND as TIME_ZONE
 from .table_paths import RESET
 
@@ -42,7 +43,7 @@ without a cut"""
 _BEGINNING_BYTES = 256
 _LOG_ID = r'^\{"log_id": "(?P<log>[^"\\]*)"'
 _OF_STATEMENTS = ("definition", "left_out")
-_LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
+_LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE, REGISTERS)
 
 Row = dict[str, Any]
 

@@ -2,8 +2,10 @@
 
 What the channels agree on is a row of the control table of the channel that had the target first,
 as notes of names are. The first channel to come writes the row, so that all have one folder. Each
-start compares its own configuration with it. ``Shards`` is a reader's view: tables of one shape as
-one table, with a column for the part of the name that differs.
+start compares its own configuration with it. Each channel records in its own control table whether
+it registers tables in a catalog, because a shared table has one entry there. ``Shards`` is a
+reader's view: tables of one shape as one table, with a column for the part of the name that
+differs.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from ..table.control import Control
     from ..table.cut import Cut
 
-KIND = "shared_table"
+KIND, REGISTERS = "shared_table", "registers"
 _HINT = (
     "if no row can pass the filters of two channels, add disjoint = true to the table's rule"
     " ([[tables]]); verify reports keys that two channels have: docs/channels.md"
@@ -161,6 +163,19 @@ def shared_shards(cut: Cut) -> dict[str, list[str]]:
 def shared_rules(rules: tuple[TableRule, ...]) -> Iterator[SharedTable]:
     """Return what a configuration declares about tables that several channels feed."""
     return (SharedTable.of(rule) for rule in rules if rule.channels)
+
+
+def record_registers(control: Control, registers: bool) -> None:
+    """Record whether the channel registers its tables in a catalog, if that has changed; the caller
+    owns the channel. Raise as ``Control.write``."""
+    if registers != does_register(control):
+        control.write(REGISTERS, detail=json.dumps({REGISTERS: registers}))
+
+
+def does_register(control: Control) -> bool:
+    """Return whether the channel registers its tables in a catalog, by its last start."""
+    rows = control.rows(REGISTERS)
+    return bool(rows and json.loads(rows[-1]["detail"])[REGISTERS])
 
 
 @dataclass(frozen=True)

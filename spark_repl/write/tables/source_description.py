@@ -70,10 +70,12 @@ def described(
         field["metadata"] = {name: value for name, value in metadata.items() if value != ""}
     same = definition.comment == (before.comment if before else "")
     configuration = {k: v for k, v in new.configuration.items() if k != KEY}
+    # RENAME TABLE may have given a table another database: ``completed`` adds the first one.
+    database = {} if before else _database(definition)
     return replace(
         new,
         schema_string=json.dumps(schema),
-        configuration=_database(definition) | configuration | _key(definition),
+        configuration=database | configuration | _key(definition),
         comment=None if same else definition.comment,
     )
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from spark_repl.catalog.entry import CatalogEntry
 from spark_repl.catalog.registrar import Registrar
 from spark_repl.catalog.session_catalog import NO_PROPERTIES
 from spark_repl.control.table.cut import Cut
@@ -55,9 +56,31 @@ def test_a_cut_that_changes_no_name_costs_no_request() -> None:
         registrar.cut_published(cut_of(BEFORE))
         assert registrar.wait_idle(10)
         catalog.requests.clear()
-        registrar.cut_published(cut_of(BEFORE))
+        registrar.cut_published(cut_of(BEFORE, version=2))
         assert registrar.wait_idle(10)
         assert catalog.requests == []
+
+
+def test_no_group_waits_while_many_tables_are_registered() -> None:
+    creating, resume = threading.Event(), threading.Event()
+
+    class Slow(MemoryCatalog):
+        def create(self, entry: CatalogEntry) -> None:
+            creating.set()
+            assert resume.wait(10)
+            super().create(entry)
+
+    catalog, many = Slow(), {f"shop.t{number}": f"shop/t{number}" for number in range(1000)}
+    with registering(catalog, Notes()) as registrar:
+        registrar.cut_published(cut_of(many))
+        assert creating.wait(10)
+        for version in range(2, 12):
+            registrar.cut_published(cut_of({**many, "shop.new": "shop/new"}, version=version))
+        assert catalog.tables == {}
+        resume.set()
+        assert registrar.wait_idle(30)
+        assert len(catalog.tables) == 1001
+    assert catalog.requests.count("create") == 1001
 
 
 def test_a_catalog_that_is_away_is_reported_and_repaired() -> None:

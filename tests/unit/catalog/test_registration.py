@@ -18,9 +18,9 @@ from tests.support.memory_catalog import MemoryCatalog
 OWNER = EntryOwner("/lake", "default")
 
 
-def cut_of(paths: Mapping[str, str], waiting: tuple[str, ...] = ()) -> Cut:
-    """Return a cut with tables at these paths."""
-    tables = {name: TableVersion(path, 1, "", 1) for name, path in paths.items()}
+def cut_of(paths: Mapping[str, str], waiting: tuple[str, ...] = (), version: int = 1) -> Cut:
+    """Return a cut with tables at these paths, each in this version."""
+    tables = {name: TableVersion(path, version, "", version) for name, path in paths.items()}
     waits = {name: Waiting("renamed", "") for name in waiting}
     return Cut(1, "", "", {}, tables, waiting=waits)
 
@@ -207,4 +207,20 @@ def test_an_entry_is_dropped_if_another_channel_has_another_table_of_that_name()
     eu = registration(other_channels=newest.items)
     eu.carry_out(catalog, cut_of(EU))
     eu.carry_out(catalog, cut_of({}))
+    assert catalog.locations == {}
+
+
+def test_an_entry_is_dropped_if_the_other_channel_drops_its_table_meanwhile() -> None:
+    """The other channel has left the entry, which was not its own yet."""
+    newest = {"us": cut_of(US)}
+
+    class Meanwhile(MemoryCatalog):
+        def replace(self, entry: CatalogEntry) -> None:
+            newest["us"] = cut_of({})
+            super().replace(entry)
+
+    catalog, eu = Meanwhile(), registration(other_channels=newest.items)
+    eu.carry_out(catalog, cut_of(EU))
+    eu.carry_out(catalog, cut_of({}))
+    assert "replace" in catalog.requests
     assert catalog.locations == {}
