@@ -40,7 +40,7 @@ class Companion:
         self._turn, self._failed, self._pause_s = turn, failed, pause_s
         who = f"the {name} tried again"
         self._retries = Retries(attempts, self.stop, lambda retry: None, who, wait=wait)
-        self._thread = thread(self._run, name, daemon=True)
+        self._thread = thread(self._run, name, daemon=True, stop=self.stop)
 
     def __enter__(self) -> Companion:
         self._thread.start()

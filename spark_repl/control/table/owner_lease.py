@@ -152,7 +152,7 @@ def start_renewals(
     released before costs no request. The thread calls ``taken``.
     """
     ending, renewals = threading.Event(), Renewals(rows, epoch, owner)
-    thread(lambda: renewals.run(ending, taken), "lease", daemon=True).start()
+    thread(lambda: renewals.run(ending, taken), "lease", daemon=True, stop=ending).start()
     return ending.set
 
 

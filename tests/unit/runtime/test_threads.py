@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from spark_repl.runtime.companion import Companion
 from spark_repl.runtime.threads import Pool, channel_here, thread, under_channel
 from tests.support.imports import modules
@@ -13,6 +16,18 @@ BY_OTHERS = {
     "observe.web.endpoint",
 }
 """where threads are made, of a process of one channel or with no line of a log"""
+_LATE_TURN = """
+import threading, time
+from spark_repl.runtime.companion import Companion
+begun = threading.Event()
+def turn():
+    begun.set()
+    time.sleep(0.5)  # the process ends meanwhile
+    print("done")
+    return True
+with Companion("thread of a test", turn, print, pause_s=60, attempts=0):
+    begun.wait()
+"""
 
 
 def test_what_a_channel_begins_is_its_own() -> None:
@@ -49,3 +64,10 @@ def test_threads_are_made_only_by_one_module() -> None:
         if any(one in path.read_text() for one in ("ThreadPoolExecutor(", "threading.Thread("))
     }
     assert {name for name in made if not name.startswith("bench.")} - BY_OTHERS == set()
+
+
+def test_the_end_of_the_process_waits_for_a_companions_turn() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _LATE_TURN], check=True, capture_output=True, text=True
+    )
+    assert ran.stdout == "done\n"
