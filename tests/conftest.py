@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +37,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         mark = _MARKS.get(item.path.relative_to(_HERE).parts[0])
         if mark is not None:
             item.add_marker(mark)
+
+
+_outlived: set[threading.Thread] = set()
+"""threads of leases that a test before has left, and that the garbage collector did not end"""
+
+
+def pytest_runtest_logfinish() -> None:
+    """End the renewals of the leases of targets that the test has claimed and not released.
+
+    They end with their ``Control``. One in a reference cycle, for example in the traceback that
+    ``pytest.raises`` keeps, would live on, and write beside later tests.
+    """
+    global _outlived
+    if _leases() - _outlived:
+        gc.collect()
+        _outlived = _leases()
+
+
+def _leases() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "lease"}
 
 
 # Tables of a few rows: compiling Java for each plan takes longer than any of them. Processes that

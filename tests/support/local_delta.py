@@ -169,7 +169,9 @@ def applier(
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
     aim |= keys
-    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
+    # No renewal comes during a test: some count requests, or steps on the disk.
+    applying = {"lease_s": 3600, **apply}
+    values = {"relay": {"path": str(log)}, "target": aim, "apply": applying, "source": source}
     values |= {"channel": channel}
     values |= {"ddl": dict(ddl), "filters": dict(filters), "tables": list(tables)}
     values |= {"catalog": dict(catalog)}

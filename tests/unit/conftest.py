@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.control.table import control as control_module
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.relay_reader import T, receive_into
+
+
+@pytest.fixture(autouse=True)
+def no_renewals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases of this process are not renewed during a test, however long it takes. Tests count
+    what is synced, removed and requested."""
+    monkeypatch.setattr(control_module, "LEASE_S", 3600)
 
 
 @pytest.fixture
