@@ -81,7 +81,7 @@ class Apart:
         def commit(delta: LocalDelta, planned: Any, *args: Any) -> int:
             nonlocal count
             if planned.folder.endswith("t/b"):
-                assert there.wait(30)
+                assert there.wait(60)
                 raise Crash("t.b")
             version = true(delta, planned, *args)
             count += 1

@@ -34,7 +34,7 @@ from tests.support.local_delta import (
 )
 
 A, B = Table("a"), Table("b")
-WAIT_S = 20
+WAIT_S = 60
 BY_WORKER = "replication_applier_status_by_worker"
 
 

@@ -23,10 +23,20 @@ from spark_repl.observe.status.status import status
 from spark_repl.write.tables.table_metadata import copies_of
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice
-from tests.support.local_delta import LocalDelta, applier, cuts, last_shown, put, run, stopped
+from tests.support.local_delta import (
+    LocalDelta,
+    applier,
+    apply_without_stream,
+    cuts,
+    last_shown,
+    put,
+    run,
+    stopped,
+)
 from tests.support.made_copy import finish, plan, plan_first, read
 from tests.support.read_rows import Read, repaired
 from tests.support.shards import BOTH, MAPPED, ONE, RULE, TWO, V, of_each, shard
+from tests.support.tended import tend
 
 THREE = shard(3)
 
@@ -163,7 +173,9 @@ def test_small_files_of_a_shard_are_joined(tmp_path: Path) -> None:
     for number in range(12):
         log.transaction(insert(ONE, (number, "a")), insert(TWO, (number, "c")))
     keys = {"column_mapping": True, "compact_files": 3}
-    assert run(log.folder, target, tables=[RULE], keys=keys, group_max_transactions=1)
+    with applier(log.folder, target, tables=[RULE], keys=keys, group_max_transactions=1) as found:
+        apply_without_stream(found)
+        tend(found)
     folder, delta = str(target / "lake" / "orders"), LocalDelta()
     snapshot = delta.snapshot(folder)
     assert snapshot is not None and len(delta.files(snapshot)) < 20

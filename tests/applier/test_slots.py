@@ -80,7 +80,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[threading.Eve
         true = LocalDelta.commit
 
         def commit(delta: LocalDelta, *args: Any) -> int:
-            assert go.wait(30)
+            assert go.wait(150)
             return true(delta, *args)
 
         monkeypatch.setattr(LocalDelta, "commit", commit)
@@ -105,7 +105,7 @@ def test_waits_for_the_one_before_and_is_waited_for(log, target, between, held_u
 
         def look() -> None:
             try:
-                wait_until(lambda: WAITING in states(target), 20)
+                wait_until(lambda: WAITING in states(target) and gnos(target)[-1:] == [3])
             finally:
                 seen["states"], seen["gnos"] = states(target), gnos(target)
                 go.set()

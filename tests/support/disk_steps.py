@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,6 +17,16 @@ class Step(NamedTuple):
     what: str
     name: str
     size: int = 0
+
+
+def open_below(folder: Path) -> list[str]:
+    """The files and folders below ``folder`` that this process has open; other threads have
+    others."""
+    links = list[str]()
+    for fd in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            links.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return sorted(link for link in links if Path(link).is_relative_to(folder))
 
 
 def disk_steps(monkeypatch: pytest.MonkeyPatch) -> list[Step]:

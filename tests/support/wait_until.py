@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def wait_until(
-    condition: Callable[[], object], most_s: float = 30.0, *, each_s: float = 0.01
+    condition: Callable[[], object], most_s: float = 120.0, *, each_s: float = 0.01
 ) -> None:
     """Return as soon as the condition holds.
 

@@ -19,6 +19,7 @@ from spark_repl.errors import RowError
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import LocalDelta, rows
+from tests.support.wait_until import wait_until
 
 A, B = Table("a"), Table("b")
 APART = {"preserve_commit_order": False}
@@ -63,6 +64,8 @@ def test_a_table_that_is_retried_holds_no_other_back(engine, log, target, monkey
     def commit(self: TableLog, planned: Any, *args: Any) -> int:
         if planned.folder.endswith("t/a") and versions(target)["t/b"] < 4:
             met.append(planned.version)
+            if len(met) == 100:  # retries without pauses may be over before t.b's thread runs
+                wait_until(lambda: versions(target)["t/b"] >= 4)
             raise OSError(errno.EIO, "Input/output error")
         return true(self, planned, *args)
 

@@ -45,7 +45,7 @@ def test_the_newest_cut_is_registered() -> None:
     with registering(catalog, notes) as registrar:
         registrar.cut_published(cut_of({"shop.x": "shop/x"}))
         registrar.cut_published(cut_of(BEFORE))
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
         assert list(catalog.locations) == [*BEFORE]
     assert notes == {}
 
@@ -54,10 +54,10 @@ def test_a_cut_that_changes_no_name_costs_no_request() -> None:
     catalog = MemoryCatalog()
     with registering(catalog, Notes()) as registrar:
         registrar.cut_published(cut_of(BEFORE))
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
         catalog.requests.clear()
         registrar.cut_published(cut_of(BEFORE, version=2))
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
         assert catalog.requests == []
 
 
@@ -93,7 +93,7 @@ def test_a_catalog_that_is_away_is_reported_and_repaired() -> None:
 
     with registering(catalog, notes, wait) as registrar:
         registrar.cut_published(cut_of(BEFORE))
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
         assert waits == [1, 2, 4, 8, 16, 30, 30]
         assert list(catalog.locations) == [*BEFORE]
         assert notes == {}
@@ -105,11 +105,11 @@ def test_the_status_says_that_the_catalog_is_away() -> None:
 
     def wait(event: threading.Event, seconds: float) -> None:
         waiting.set()
-        resume.wait(10)
+        resume.wait(60)
 
     with registering(catalog, notes, wait) as registrar:
         registrar.cut_published(cut_of(BEFORE))
-        assert waiting.wait(10)
+        assert waiting.wait(60)
         assert "away" in notes["catalog"].what
         assert "catalog sync" in notes["catalog"].hint
         resume.set()
@@ -128,7 +128,7 @@ def test_a_fault_of_a_task_ends_no_thread() -> None:
     catalog, notes = Faulty(), Notes()
     with registering(catalog, notes) as registrar:
         registrar.cut_published(cut_of(BEFORE))
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
         assert list(catalog.locations) == [*BEFORE]
 
 
@@ -158,7 +158,7 @@ def test_a_task_with_an_interval_is_carried_out_in_its_turn_and_at_the_end() -> 
     registrar.start()
     for cut, now[0] in zip(cuts, (0.0, 59.0, 60.0, 61.0), strict=True):
         registrar.cut_published(cut)
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
     assert task.cuts == [cuts[0], cuts[2]]
     registrar.close()
     assert task.cuts == [cuts[0], cuts[2], cuts[3]]
@@ -171,7 +171,7 @@ def test_a_task_with_an_interval_needs_no_later_cut() -> None:
     registrar.start()
     for cut in cuts:
         registrar.cut_published(cut)
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
     wait_until(lambda: task.cuts == cuts)
     registrar.close(at_once=True)
 
@@ -199,18 +199,18 @@ def test_a_new_table_does_not_wait_for_a_long_task() -> None:
     registrars.append(Registrar(lambda is_stopping: catalog, tasks, notes.note))
     registrars[0].start(cut_of(BEFORE))
     try:
-        assert registrars[0].wait_idle(10)
+        assert registrars[0].wait_idle(60)
         assert notes == {}
     finally:
         registrars[0].close(at_once=True)
 
 
 def test_without_tasks_there_is_no_thread() -> None:
-    threads = threading.active_count()
+    threads = {*threading.enumerate()}
     registrar = Registrar(lambda is_stopping: MemoryCatalog(), [], Notes().note)
     registrar.start(cut_of(BEFORE))
     registrar.cut_published(cut_of(BEFORE))
-    assert threading.active_count() == threads
+    assert {*threading.enumerate()} <= threads
     registrar.close()
 
 
@@ -240,7 +240,7 @@ def test_a_cut_that_was_handed_over_before_the_start_counts() -> None:
     registrar.cut_published(cut_of(BEFORE))
     registrar.start(cut_of({"shop.x": "shop/x"}))
     try:
-        assert registrar.wait_idle(10)
+        assert registrar.wait_idle(60)
         assert list(catalog.locations) == [*BEFORE]
     finally:
         registrar.close(at_once=True)

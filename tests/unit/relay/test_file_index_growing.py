@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import re
 import resource
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,15 @@ from spark_repl.relay.file_index import GrowingRecords, forget_pages
 from spark_repl.relay.record import RECORD
 
 
-def _resident_mib() -> float:
-    """Of this process, with pages of files that it looks at."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+def _resident_mib(folder: Path) -> float:
+    """Of this process: what it maps of files in a folder, also of those that have no name."""
+    size_kib, is_below = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match("[0-9a-f]+-", line):
+            is_below = f" {folder}/" in line
+        elif is_below and line.startswith("Rss:"):
+            size_kib += int(line.split()[1])
+    return size_kib / 1024
 
 
 def _some(first: int, count: int) -> np.ndarray:
@@ -70,15 +76,18 @@ def test_a_record_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_appended_records_are_released_from_memory(tmp_path: Path) -> None:
     growing = GrowingRecords(tmp_path)
-    grown, before = _some(0, 1), _resident_mib()
+    tracemalloc.start()
+    grown = _some(0, 1)
     for number in range(1, 1_000_001, 10_000):
         grown = growing.append(grown, _some(number, 10_000))
         assert grown["position"][-1] == number + 9999
         forget_pages(grown)
     assert (grown["position"] == np.arange(1_000_001)).all()
-    assert _resident_mib() > before + 100
+    assert _resident_mib(tmp_path) > 100
     forget_pages(grown)
-    assert _resident_mib() < before + 24
+    allocated = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert _resident_mib(tmp_path) < 1 and allocated < 24 << 20
 
 
 def test_a_full_disk_is_an_error(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from spark_repl.relay import published_end
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published_end import NAME, End, EndWriter, read_end
 from tests.support.binlog_writer import LogWriter
+from tests.support.disk_steps import open_below
 
 
 def test_absent_and_damaged_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,12 +23,12 @@ def test_absent_and_damaged_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / NAME
     path.touch()
     assert read_end(tmp_path) is None
-    open_files = os.listdir("/proc/self/fd")
     end = EndWriter(tmp_path)
+    assert open_below(tmp_path) == [str(path)]
     wanted = End("0f" * 16, RelayPosition(3, 1 << 33), 12)
     end.publish(wanted)
     end.close()
-    assert os.listdir("/proc/self/fd") == open_files
+    assert open_below(tmp_path) == []
     assert read_end(tmp_path) == wanted
     data = path.read_bytes()
     for at in range(len(data)):

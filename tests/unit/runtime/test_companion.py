@@ -27,6 +27,7 @@ from spark_repl.copy.recopy import Recopier, ask, ask_and_wait, check_answers
 from spark_repl.copy.repair_request import RepairRequest
 from spark_repl.errors import LogError, NoTableError, SourceError, SparkReplError, TargetError
 from spark_repl.gtid import GtidSet
+from spark_repl.relay.file_list import replace_file
 from spark_repl.runtime.companion import Companion
 from spark_repl.runtime.retry import temporary
 from spark_repl.service import applied_purge
@@ -44,7 +45,7 @@ def ended(turn: Callable[[], bool], attempts: int = 3) -> list[SparkReplError]:
     heard: list[SparkReplError] = []
     companion = Companion("watch", turn, heard.append, pause_s=0.0, attempts=attempts, wait=at_once)
     with companion:
-        companion.join(10)
+        companion.join(60)
         assert not companion._thread.is_alive()
     return heard
 
@@ -60,9 +61,9 @@ def test_a_turn_that_waits_ends_with_it() -> None:
 
     companion = Companion("watch", turn, lambda error: None, pause_s=60, attempts=0)
     with companion:
-        assert begun.wait(10) and not companion.stop.is_set()
+        assert begun.wait(60) and not companion.stop.is_set()
         companion.stop.set()
-        companion.join(10)
+        companion.join(60)
     assert ends == [True] and not companion._thread.is_alive()
 
 
@@ -163,7 +164,7 @@ def running(tmp_path: Path) -> Iterator[Replica]:
 
 def raised(found: Replica) -> BaseException:
     """What ends ``apply``, which some thread beside it has stopped."""
-    wait_until(lambda: found._beside is not None, 10)
+    wait_until(lambda: found._beside is not None)
     with pytest.raises(SparkReplError) as caught:
         found.apply(follow=True)
     return caught.value
@@ -291,7 +292,8 @@ def test_new_copies_that_can_not_be_made_stop_the_applier(running: Replica) -> N
     folder = Path(Layout.of(running.config.target).requests)
     folder.mkdir(exist_ok=True)
     with recopying(running), broken(running):
-        (folder / "1.json").write_text('{"tables": ["t.a"]}')
+        # Whole at once: an empty file would be no request, and removed.
+        replace_file(folder / "1.json", b'{"tables": ["t.a"]}')
         error = raised(running)
     assert isinstance(error, TargetError)
     assert "of the table's log is damaged" in error.message

@@ -6,7 +6,6 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.serializers import read_int
 
-from spark_repl.runtime.java import jvm_end
+from spark_repl.runtime.java import _ENDING_S, jvm_end
 
 
 def _reset() -> ConnectionError:
@@ -61,14 +60,19 @@ def test_a_closed_port_means_that_the_jvm_has_ended(
 
 @pytest.mark.parametrize("error", _SAID, ids=lambda error: type(error).__name__)
 def test_a_port_that_closes_soon_means_that_the_jvm_has_ended(
-    listening: socket.socket, error: Exception
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """A process that is killed closes its connections and ports one after the other."""
-    with ThreadPoolExecutor(1) as pool:
-        # The port closes while jvm_end tries to connect again.
-        later = pool.submit(lambda: (time.sleep(0.1), listening.close()))
-        assert jvm_end(error) is not None
-        later.result()
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if seconds == _ENDING_S[-1]:  # the last attempt to connect follows
+            listening.close()
+
+    monkeypatch.setattr(time, "sleep", pause)
+    assert jvm_end(error) is not None
+    assert pauses == [*_ENDING_S]
 
 
 @pytest.mark.parametrize("ended", [False, True])

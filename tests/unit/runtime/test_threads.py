@@ -47,7 +47,7 @@ def test_what_a_channel_begins_is_its_own() -> None:
         own.start()
         own.join()
         assert channel_here() == "us"
-    assert not beside.join(20)
+    assert not beside.join(60)
     assert sorted(seen) == ["eu", "eu", "eu"]
 
 

@@ -54,7 +54,7 @@ def test_a_group_that_waits_for_its_turn_is_reported():
     assert said == [(second, True)]
     assert waiting.is_alive()
     order.done(first)
-    waiting.join(5)
+    waiting.join(60)
     assert not waiting.is_alive()
     assert said == [(second, True), (second, False)]
 
@@ -76,7 +76,7 @@ def test_all_behind_a_failed_one_are_turned_away():
         thread.start()
     order.fail(first)
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
     assert [error.number for error in found] == [3030, 3030]
     assert "at least one previous worker encountered an error" in str(found[0])
     with pytest.raises(CommitOrderError, match="stays prepared") as retry:  # scenario 73

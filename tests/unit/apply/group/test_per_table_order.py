@@ -22,7 +22,7 @@ from spark_repl.errors import CommitOrderError, RowError, TargetError, Withdrawn
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup
 
-WAIT_S = 10
+WAIT_S = 60
 Meets = Callable[[], None]
 
 

@@ -331,7 +331,7 @@ def test_a_purge_and_a_copy_that_begins_wait_for_each_other(tmp_path: Path) -> N
         other = threading.Thread(target=decide)
         other.start()
         assert not entered.wait(0.2)
-    assert entered.wait(10)
+    assert entered.wait(60)
     other.join()
     files = sorted(log.folder.iterdir())
     with deciding(log.folder):

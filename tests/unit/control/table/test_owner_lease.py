@@ -271,7 +271,7 @@ def test_a_short_claim_writes_no_lease_and_a_dropped_one_is_renewed_no_more(path
     leases = [t for t in threading.enumerate() if t.name == "lease" and t not in others]
     del control
     for thread in leases:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

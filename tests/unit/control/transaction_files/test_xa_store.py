@@ -16,6 +16,7 @@ from spark_repl.delta.store import storage
 from spark_repl.errors import FormatError, StatementError, TargetError
 from spark_repl.relay.split_transactions import Piece
 from spark_repl.relay.xa_branches import Branch, Branches
+from tests.support.disk_steps import open_below
 
 
 @pytest.fixture
@@ -101,14 +102,16 @@ def test_the_bytes_are_on_disk_before_they_have_their_name(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", renamed)
-    alone, before = XaStore(str(tmp_path / "kept")), os.listdir("/proc/self/fd")
+    repl = tmp_path / "disk" / "lake" / "_repl"
+    repl.mkdir(parents=True)
+    alone = XaStore(str(repl / "kept"))
     kept = alone.keep(branch)
     assert steps[:3] == ["folder"] * 3, "_repl, the target, and the one that it lies in"
     assert steps[3:] == ["20 bytes", "name", "folder"]
     steps.clear()
     alone.keep(branch)
     assert steps == ["20 bytes", "name", "folder"]
-    assert os.listdir("/proc/self/fd") == before
+    assert open_below(tmp_path) == []
     assert Path(kept.path).read_bytes() == bytes(range(10, 30))
 
 

@@ -151,7 +151,7 @@ def test_one_of_two_writers_has_a_version(any_server: str) -> None:
     first, rounds = created(writer(any_server)), 8
     logs = [writer(any_server), writer(any_server)]
     snapshots: list[Any] = [log.snapshot(first.folder) for log in logs]
-    barrier = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=120)
 
     def attempt(number: int, at: int) -> bool:
         barrier.wait()

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -56,14 +57,16 @@ def test_status_while_a_run_starts(config: Config) -> None:
     assert look(config)["state"] == "stopped" and not os.path.exists(layout_of(config).run)
 
 
-def test_status_while_a_run_copies(config: Config) -> None:
+def test_status_while_a_run_copies(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy owns the target: how far it is counts until there is an applier."""
     control = control_of(config)
     control.claim()
     assert look(config)["run"] == {}
-    report = report_of(config)
+    report, now = report_of(config), [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     report.copies(1000, 5000)
-    report.copies(1001, 5000)  # less than a second later
+    now[0] += 0.9
+    report.copies(1001, 5000)
     assert "doing:    copying the tables: 1,000 of about 5,000 rows\n" in screen(look(config))
     report.copies(5000, 5000)
     assert look(config)["run"]["doing"] == "copying the tables: 5,000 of about 5,000 rows"

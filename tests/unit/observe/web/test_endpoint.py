@@ -35,7 +35,7 @@ def settings(**observe):
 
 
 def get(endpoint, path="/metrics", method="GET", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=60)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -133,7 +133,7 @@ def test_many_requests_share_a_look():
 
 def test_a_browser_is_told_what_it_may_do():
     with served() as endpoint:
-        connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=60)
         connection.request("GET", "/metrics")
         answer = connection.getresponse()
         answer.read()
@@ -147,7 +147,7 @@ def test_a_browser_is_told_what_it_may_do():
 
 
 def raw(endpoint, request: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", endpoint.port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", endpoint.port), 60) as connection:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(4096), b""))
@@ -254,7 +254,7 @@ def test_a_token_for_rows_is_no_short_one(tmp_path):
 
 def test_a_browser_without_the_token_is_asked_for_it_by_a_page(tmp_path):
     with served_rows(tmp_path) as endpoint:
-        connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=60)
         connection.request("GET", "/", headers={"Accept": "text/html"})
         answer = connection.getresponse()
         text = answer.read().decode()

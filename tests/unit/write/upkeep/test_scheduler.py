@@ -43,7 +43,7 @@ from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 from tests.support.tended import make_older
 from tests.support.wait_until import wait_until
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 @pytest.fixture
