@@ -76,6 +76,7 @@ def settings(store: dict[str, str], folder: Path) -> dict[str, str]:
         **store, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable,
         "SPARK_REPL_CACHE": str(cache_folder()), "SPARK_REPL_FAILING": str(folder / "failing"),
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "PYTHONFAULTHANDLER": "1",  # if a driver aborts, its log shows the threads
     }  # fmt: skip
     places = ("spark.yarn.appMasterEnv", "spark.executorEnv")
     return {

@@ -31,6 +31,8 @@ _SETTINGS = {
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.pmem-check-enabled": "false",
     "yarn.nodemanager.disk-health-checker.enable": "false",
+    # Even so, containers get no folder on a disk that is fuller.
+    "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
     "yarn.nodemanager.delete.debug-delay-sec": "3600",
     "yarn.scheduler.minimum-allocation-mb": "256",
     "yarn.scheduler.capacity.root.queues": "default",
