@@ -72,7 +72,7 @@ WHILE_AWAY = (
     "RENAME TABLE shop.copied TO shop.moved",
     "ALTER TABLE shop.moved COMMENT 'moved'",
 )
-_WAIT_S = 150.0
+_WAIT_S = 240.0
 """seconds for which the test waits: Spark starts beside the first copy"""
 
 

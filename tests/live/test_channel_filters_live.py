@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl import joint_cut
 from tests.support.live.server import Server
-from tests.support.live.shared_sources import CHANNELS, SharedSources
+from tests.support.live.shared_sources import CHANNELS, SharedSources, end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,5 +88,4 @@ def test_each_channels_filters_are_its_own(
         said = sources.says("status", channel=channel)["replication_applier_filters"]
         found = {row["FILTER_NAME"] for row in said}
         assert found == {f"REPLICATE_{key.upper()}" for key in FILTERS[channel]}, said
-    running.terminate()
-    assert running.communicate(timeout=60) and running.returncode == 0
+    end([running])

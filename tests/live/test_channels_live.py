@@ -141,7 +141,7 @@ def test_one_run_applies_two_sources(make_server: Callable[..., Server], tmp_pat
     channels.until_equal("us")
 
     channels.process.send_signal(signal.SIGTERM)
-    out, err = channels.process.communicate(timeout=60)
+    out, err = channels.process.communicate(timeout=_MOST_S)
     assert channels.process.returncode == 0, err.decode()[-3000:]
     results = json.loads(out.splitlines()[-1])
     assert {name: results[name]["gtid_executed"] for name in results} == {
@@ -166,7 +166,7 @@ def test_ctrl_c_ends_every_channel_after_its_group(
         channels.until_equal(name)
         server.query(f"INSERT INTO {name}.t VALUES (1, 1)", f"INSERT INTO {name}.t VALUES (2, 2)")
     os.killpg(channels.process.pid, signal.SIGINT)
-    out, err = channels.process.communicate(timeout=60)
+    out, err = channels.process.communicate(timeout=_MOST_S)
     assert channels.process.returncode == 0, err.decode()[-3000:]
     # The process that Spark asks for a stream's offsets may find its pipe closed at the end.
     traces = err.split(b"Traceback (most recent call last)")[1:]
@@ -181,5 +181,5 @@ def test_ctrl_c_ends_every_channel_after_its_group(
     for name in servers:
         channels.until_equal(name)
     os.killpg(channels.process.pid, signal.SIGINT)
-    _, err = channels.process.communicate(timeout=60)
+    _, err = channels.process.communicate(timeout=_MOST_S)
     assert channels.process.returncode == 0, err.decode()[-3000:]

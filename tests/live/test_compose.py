@@ -107,7 +107,7 @@ def test_the_services_follow_the_shop(
         processes.append(process)
         wait_until(lambda: len(rows(port)) == 2, 240, each_s=0.5)
         server.query("INSERT INTO shop.customer (name) VALUES ('Ada')")
-        wait_until(lambda: len(rows(port)) == 3, 60, each_s=0.2)
+        wait_until(lambda: len(rows(port)) == 3, 240, each_s=0.2)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
         assert process.returncode == 0, err.decode()[-3000:]

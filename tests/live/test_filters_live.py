@@ -21,7 +21,7 @@ from tests.support.local_delta import last_shown, run
 
 _DATABASES, _NAMES = ("a", "ab", "b"), ("t", "t1", "tx", "u_1")
 _TARGETS = ("z", "zz")  # what databases are rewritten to
-_WAIT_S = 60.0
+_WAIT_S = 180.0
 SEED = int(os.environ.get("SPARK_REPL_SEED", "2"))
 _RULES = {
     "do_db": "REPLICATE_DO_DB", "ignore_db": "REPLICATE_IGNORE_DB",

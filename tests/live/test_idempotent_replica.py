@@ -31,7 +31,7 @@ def test_ends_as_the_replica(make_server: Callable[..., Server], tmp_path: Path)
             source.query(f"SET binlog_row_image = {image}", *_statements(name, case))
             wanted[name] = sorted(case.full if image == "FULL" else case.minimal)
     executed = source.executed
-    assert replica.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 30)") == ((0,),)
+    assert replica.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 300)") == ((0,),)
     for name, want in wanted.items():
         assert sorted(replica.query(f"SELECT * FROM t.{name}")) == want, name
     log, target = tmp_path / "log", tmp_path / "lake"

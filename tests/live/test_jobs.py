@@ -43,7 +43,7 @@ def test_the_jobs_copy_and_follow_a_server(
     file.write_text(toml(config))
     submit = [f"{sys.prefix}/bin/spark-submit", "--master", "local[2]"]
     copy = Job(config, file, *submit, str(JOBS / "snapshot.py"))
-    out, err = copy.process.communicate(timeout=300)
+    out, err = copy.process.communicate(timeout=480)
     assert copy.process.returncode == 0, (out + err).decode()[-3000:]
     said = json.loads(out.splitlines()[-1])
     assert (said["tables"], said["rows"]) == (1, 2) and said["bytes"] > 0

@@ -165,4 +165,4 @@ def test_file_of_the_same_name_is_another_one(make_server: MakeServer, tmp_path:
     source.change(20)
     running = Running(source.config)
     with pytest.raises(SourceError, match="another file than the one of that name"), running:
-        running._thread.join(30)
+        running._thread.join(180)

@@ -25,7 +25,7 @@ from tests.support.wait_until import wait_until
 
 from .test_run import Run, check_tables
 
-_WAIT_S = 120.0
+_WAIT_S = 240.0
 MakeServer = Callable[..., Server]
 
 
@@ -159,7 +159,7 @@ def test_a_reconnection_acknowledges_nothing_that_is_not_archived(
     assert client.is_alive()
     archive.unlink()
     aside.rename(archive)
-    client.join(60)
+    client.join(_WAIT_S)
     assert not client.is_alive()
     receiver.kill()
 

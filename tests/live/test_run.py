@@ -93,7 +93,7 @@ class Run:
         return self._ended()
 
     def _ended(self) -> dict[str, Any]:
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=_WAIT_S)
         self.said = err.decode().splitlines()
         assert self.process.returncode == 0, err.decode()[-3000:]
         said = err.split(b"Traceback (most recent call last)")[1:]
@@ -134,7 +134,7 @@ def check_tables(config: Config, server: Server, tables: list[str]) -> None:
 
 def test_a_wrong_password_ends_run_with_a_hint(shared_server: Server, tmp_path: Path) -> None:
     run = Run(config_for(shared_server, tmp_path, password="wrong"), tmp_path)
-    _, err = run.process.communicate(timeout=60)
+    _, err = run.process.communicate(timeout=_WAIT_S)
     assert run.process.returncode == 1
     assert b"Access denied" in err and b"Try: check source.user" in err
 

@@ -33,7 +33,7 @@ def test_run_follows_the_source_and_verify_finds_no_difference(
         verify = subprocess.run(
             [sys.executable, "-m", "spark_repl", "verify", "--config", str(run.file), "--json",
              *options],
-            capture_output=True, text=True, timeout=240, check=False,
+            capture_output=True, text=True, timeout=480, check=False,
         )  # fmt: skip
         assert verify.returncode == 0, verify.stderr[-3000:]
         fields = json.loads(verify.stdout)

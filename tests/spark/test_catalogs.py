@@ -34,6 +34,7 @@ ITEMS, THINGS, TAKEN, OLD, GONE, LATER = (
     Table(name, database="shop") for name in ("items", "things", "taken", "old", "gone", "later")
 )
 SWAP = "RENAME TABLE shop.items TO shop.x, shop.old TO shop.items, shop.x TO shop.things"
+_WAIT_S = 240
 C1 = "-XX:TieredStopAtLevel=1"
 """Java's option for short processes, which end before the code of C2 pays for itself"""
 SUM = (
@@ -78,14 +79,14 @@ class Target:
     def run(self, *words: str) -> str:
         """Return the command's output."""
         with self.started(*words) as process:
-            output, _ = process.communicate(timeout=120)
+            output, _ = process.communicate(timeout=_WAIT_S)
         assert process.returncode == 0, self._errors.read_text()[-3000:]
         return output
 
     def refused(self, *words: str) -> str:
         """Return the error of a command that fails."""
         with self.started(*words) as process:
-            process.communicate(timeout=120)
+            process.communicate(timeout=_WAIT_S)
         assert process.returncode
         return self._errors.read_text().rpartition("Error: ")[2]
 
@@ -102,8 +103,8 @@ class Target:
             return cut is not None and wanted.issubset(GtidSet.parse(cut.gtid_executed))
 
         wanted = GtidSet.parse(f"{log.source}:1-{log.gno - 1}")
-        wait_until(Path(layout.status).exists, 90)
-        wait_until(has_all, 60, each_s=0.1)
+        wait_until(Path(layout.status).exists, _WAIT_S)
+        wait_until(has_all, _WAIT_S, each_s=0.1)
 
     @property
     def notes(self) -> str:
@@ -115,7 +116,7 @@ def compare(reader: CatalogReader, target: Target, schema: str, foreign: str = "
     """Wait until the catalog has the names of the newest cut. Compare columns, rows and locations
     of the tables, without the ``foreign`` one, and return their names."""
     cut = reader.cut(target.path)
-    wait_until(lambda: reader.names(schema) == sorted(cut), 60, each_s=0.2)
+    wait_until(lambda: reader.names(schema) == sorted(cut), _WAIT_S, each_s=0.2)
     tables = reader.tables(schema)
     assert (foreign in cut) == bool(foreign)
     cut.pop(foreign, None)
@@ -156,7 +157,7 @@ def test_spark_with_delta_reads_the_registered_tables_by_name(
     with target.started("apply") as applier:
         own = f"CREATE TABLE shop.taken (a INT) USING delta LOCATION '{tmp_path}/own'"
         reader.sql("CREATE SCHEMA shop", own, "INSERT INTO shop.taken VALUES (7)")
-        assert applier.wait(120) == 0
+        assert applier.wait(_WAIT_S) == 0
     with shop.started("apply", "--follow") as applier:
         names = [name for name, _, _ in expected_tables(bank / "expected")]
         assert compare(reader, target, "bank") == names
@@ -166,7 +167,7 @@ def test_spark_with_delta_reads_the_registered_tables_by_name(
         assert rows_of(ALL["docs/catalogs.md console 1"].text) == printed
 
         shop.wait_for(log)
-        wait_until(lambda: "shop.taken" in shop.notes, 60, each_s=0.2)
+        wait_until(lambda: "shop.taken" in shop.notes, _WAIT_S, each_s=0.2)
         names = ["shop.gone", "shop.items", "shop.old"]
         assert compare(reader, shop, "shop", "shop.taken") == names
 
@@ -181,9 +182,9 @@ def test_spark_with_delta_reads_the_registered_tables_by_name(
         log.ddl("DROP TABLE shop.things")
         log.transaction(insert(LATER, (1, "x")))
         shop.wait_for(log)
-        wait_until(lambda: "catalog could not" in shop.notes, 60, each_s=0.2)
+        wait_until(lambda: "catalog could not" in shop.notes, _WAIT_S, each_s=0.2)
         applier.send_signal(signal.SIGTERM)
-        assert applier.wait(60) == 0
+        assert applier.wait(_WAIT_S) == 0
 
     metastore.start()
     changes = ["create    shop.later", "drop      shop.things", "foreign   shop.taken"]

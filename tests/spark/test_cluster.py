@@ -105,10 +105,10 @@ def test_dynamic_allocation_removes_and_adds_executors_while_it_follows(tmp_path
         for key in range(2):
             log.transaction(insert(A, (key, "x")))
             wait_until(lambda: is_cut(log.gno - 1), 240, each_s=0.1)
-            wait_until(lambda: not executors(ran.pid), 60, each_s=0.1)  # there is nothing to do
+            wait_until(lambda: not executors(ran.pid), 240, each_s=0.1)  # there is nothing to do
     finally:
         ran.terminate()
-        _, said = ran.communicate(timeout=120)
+        _, said = ran.communicate(timeout=240)
     assert ran.returncode == 0, said[-3000:]
     assert len(seen) >= 2, "each transaction got an executor of its own"
     assert_rows(None, target, A, [(0, "x"), (1, "x")])

@@ -153,7 +153,7 @@ def test_a_run_ends_right_beside_a_loop_of_optimize_and_update(spark, log, targe
     def meanwhile(counted: Counters, end: int) -> None:
         """Before the next group's commit one of theirs lands; it may meet its plan or not."""
         before = worked[0]
-        wait_until(lambda: worked[0] != before, 60)
+        wait_until(lambda: worked[0] != before)
 
     worker = threading.Thread(target=loop)
     worker.start()

@@ -129,7 +129,7 @@ def test_a_purge_spares_the_place_where_the_stream_begins(spark, tmp_path):
         purged = purge(folder, 100).files
         assert purged == ()
         session.set_result(spark)
-        wait_until(lambda: len(purge(folder, 100).files) > 5, 60)
+        wait_until(lambda: len(purge(folder, 100).files) > 5)
         log.transaction(insert(A, (30, "x" * 30)))
         with RelayWriter(folder, 4711, Limits(700, 0)) as writer:
             receive(writer, sorted(log.folder.iterdir()))

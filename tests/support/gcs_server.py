@@ -248,7 +248,7 @@ def _serve() -> None:
 
 
 def _until_it_answers(url: str) -> None:
-    for _ in range(200):
+    for _ in range(2000):
         try:
             urllib.request.urlopen(f"{url}/_internal/healthcheck").close()
             return

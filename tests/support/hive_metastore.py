@@ -17,7 +17,7 @@ import pyspark
 from tests.support.live.server import free_port
 from tests.support.wait_until import wait_until
 
-_START_S = 120
+_START_S = 240
 _CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 _LOGGING = """
 rootLogger.level = warn

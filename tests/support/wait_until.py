@@ -1,4 +1,8 @@
-"""Waiting for a condition instead of for a time."""
+"""Waiting for a condition instead of for a time.
+
+A limit only ends a wait for what never happens: a busy machine is several times slower than an idle
+one.
+"""
 
 from __future__ import annotations
 

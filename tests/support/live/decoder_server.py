@@ -19,7 +19,7 @@ import pytest
 
 from .server import free_port
 
-_START_SECONDS_MAX = 60
+_START_SECONDS_MAX = 180
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from .receiving import Command, processes
 from .server import Server
 
 _PAGE = ROOT / "docs" / "troubleshooting.md"
-_WAIT_S = 120.0
+_WAIT_S = 240.0
 _RUN = "spark-repl run "
 _TABLES = """
 CREATE DATABASE shop;
@@ -116,7 +116,7 @@ class Operator:
     def stops(self) -> None:
         if self.run is not None and self.run.poll() is None:
             self.run.terminate()
-            self.run.wait(60)
+            self.run.wait(_WAIT_S)
 
     def ends(self) -> str:
         """Wait until ``run`` has ended by an error, and return its messages."""
@@ -141,7 +141,7 @@ class Operator:
             return ""
         return str(now["gtid_executed"])
 
-    def reads(self, text: str, most_s: float = 60.0) -> str:
+    def reads(self, text: str, most_s: float = _WAIT_S) -> str:
         """Look at ``status --short`` until it contains the text, and return it."""
         seen = ""
 

@@ -25,7 +25,7 @@ from tests.support.wait_until import wait_until
 
 from .server import PLANTED, Server
 
-_WAIT_S = 60.0
+_WAIT_S = 180.0
 processes: list[subprocess.Popen[bytes]] = []
 """Started by a test, and ended with it (conftest.py)."""
 
@@ -153,7 +153,7 @@ class Process:
     def stop(self) -> int:
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(30)
+        return self._process.wait(_WAIT_S)
 
 
 def toml(config: Config) -> str:

@@ -14,7 +14,7 @@ from tests.support.wait_until import wait_until
 
 from .server import Proxy, Server, copy_of
 
-_WAIT_S = 60.0
+_WAIT_S = 180.0
 
 
 class Dam(Proxy):

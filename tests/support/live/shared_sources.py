@@ -172,4 +172,4 @@ def end(running: list[Command]) -> None:
     """By SIGTERM, as a service does."""
     for one in running:
         one.terminate()
-        assert one.communicate(timeout=60) and one.returncode == 0
+        assert one.communicate(timeout=_MOST_S) and one.returncode == 0
