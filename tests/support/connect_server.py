@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pyspark
 
-from .standalone import free_port, is_up
+from .live.server import free_port
+from .standalone import is_up
 from .wait_until import wait_until
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_UP_S = 120.0
+_UP_S = 240.0
 
 
 @contextmanager

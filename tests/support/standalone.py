@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pyspark
 
+from .live.server import free_port
 from .wait_until import wait_until
 
 _DEPLOY = "org.apache.spark.deploy"
 NAMESPACE = ("unshare", "--mount") if os.getuid() == 0 else ("unshare", "-Ur", "--mount")
-_UP_S = 60.0
+_UP_S = 180.0
 
 
 def missing() -> str:
@@ -68,12 +69,6 @@ def _start(
     process = subprocess.Popen(command, stdout=out, stderr=out, env=dict(environment))
     running.callback(process.wait)
     running.callback(process.terminate)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def is_up(port: int) -> bool:

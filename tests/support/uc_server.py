@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from .live.server import free_port
 from .wait_until import wait_until
 
 PROGRAM = os.environ.get("SPARK_REPL_UC_SERVER", "")
@@ -30,9 +30,7 @@ needs_uc_server = pytest.mark.skipif(not PROGRAM, reason="SPARK_REPL_UC_SERVER n
 def uc_server(root: Path, *, schemas: Sequence[str]) -> Iterator[str]:
     """The address of a started server, whose catalog ``main`` has ``schemas``, and its tables
     below ``root``/managed."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (root / "managed").mkdir(exist_ok=True)
     configuration = root / "uc-server.yaml"
     configuration.write_text(
@@ -52,7 +50,7 @@ def uc_server(root: Path, *, schemas: Sequence[str]) -> Iterator[str]:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         try:
-            wait_until(lambda: _answers(url), 20)
+            wait_until(lambda: _answers(url))
             _post(f"{url}/catalogs", {"name": "main", "catalog_type": "MANAGED_CATALOG"})
             for schema in schemas:
                 _post(f"{url}/schemas", {"name": schema, "catalog_name": "main"})
