@@ -20,10 +20,12 @@ from spark_repl.delta.log import checkpoint_schedule
 from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.log_replay import read_commit
 from spark_repl.errors import SparkReplError
+from spark_repl.observe.reports.applier_status import Counters
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.delta_snapshot import forget
 from tests.support.local_delta import rows as rows_without_spark
+from tests.support.wait_until import wait_until
 
 A, BAG = Table("a"), Table("bag", key=())
 SMALL = {"target.compact_files": 3}
@@ -75,14 +77,24 @@ def test_tables_are_folded_while_the_stream_goes_on(
     spark: SparkSession, log: LogWriter, target: Path
 ) -> None:
     states = write_log(log, 30, seed=5)["states"]
-    result = run(spark, log.folder, target, group_max_transactions=1, keys=SMALL)
+
+    def folds() -> list[int]:
+        return [operations(target, f"t/{table.name}").count("OPTIMIZE") for table in (A, BAG)]
+
+    def each_tenth_waits(counted: Counters, end: int) -> None:
+        """Upkeep has done its part of ten groups before the next one."""
+        if counted.groups % 10 == 0:
+            wait_until(lambda: min(folds()) >= counted.groups // 10, each_s=0.05)
+
+    result = run(
+        spark, log.folder, target, on_group=each_tenth_waits, group_max_transactions=1, keys=SMALL
+    )
     assert result.counters.groups >= 30
     for table, want in zip((A, BAG), states[-1], strict=True):
         assert_rows(spark, target, table, want)
-        folded = operations(target, f"t/{table.name}").count("OPTIMIZE")
         files = live_files(str(target / "t" / table.name), versions(target)[f"t/{table.name}"])
-        assert folded >= 3
         assert len(files) < 12
+    assert min(folds()) >= 3
     assert_applied_once(target)
     # A cut names versions: those from before a rewrite are readable after it.
     published = [cut for cut in cuts(target) if len(cut.tables) == 2]
@@ -120,11 +132,19 @@ def test_a_rewrite_is_given_up_when_others_changed_the_table(
                     done.append(spark.sql(said[statement]).collect())
                     break
 
+    def wait_for_theirs(counted: Counters, end: int) -> None:
+        """Upkeep has rewritten some of the files of six groups before the next one."""
+        if counted.groups >= 6:
+            wait_until(lambda: done)
+
     keys = {"target.compact_files": 2}
     error = None
     try:
         with listening(foreign):
-            run(spark, log.folder, target, group_max_transactions=1, keys=keys)
+            run(
+                spark, log.folder, target, on_group=wait_for_theirs, group_max_transactions=1,
+                keys=keys,
+            )  # fmt: skip
     except SparkReplError as found:
         error = found
     assert done
@@ -145,8 +165,15 @@ def test_checkpoints_are_written_beside_the_commits_and_are_whole(
 ) -> None:
     monkeypatch.setattr(checkpoint_schedule, "EVERY", 10)
     states = write_log(log, 25, seed=6)["states"]
-    run(spark, log.folder, target, group_max_transactions=1, keys={"target.compact_files": 0})
     folder = target / "t" / "a"
+
+    def is_young() -> bool:
+        return versions(target).get("t/a", 0) - checkpoint_schedule.last(str(folder)) < 10
+
+    run(
+        spark, log.folder, target, on_group=lambda *_: wait_until(is_young),
+        group_max_transactions=1, keys={"target.compact_files": 0},
+    )  # fmt: skip
     at = checkpoint_schedule.last(str(folder))
     assert at >= 20
     saved = live_files(str(folder), versions(target)["t/a"])
@@ -174,12 +201,16 @@ def test_vacuum_removes_what_nobody_needs_and_its_key_index(
     changes.write_bytes(b"x")
     orphan = folder / "part-of-a-dead-attempt.zstd.parquet"
     orphan.write_bytes(b"x")
-    (keys / f"{orphan.name}.npy").write_bytes(b"x")
+    index = keys / f"{orphan.name}.npy"
+    index.write_bytes(b"x")
     week_ago = orphan.stat().st_mtime - 200 * 3600
     for path in (orphan, changes, target / "_repl" / "vacuumed" / "t" / "a"):
         os.utime(path, (week_ago, week_ago))
     log.transaction(update(A, ((1, "one"), (1, "new"))))
-    run(spark, log.folder, target, keys=feed)
+    run(
+        spark, log.folder, target, on_group=lambda *_: wait_until(lambda: not index.exists()),
+        keys=feed,
+    )  # fmt: skip
     assert not orphan.exists() and not changes.exists()
     assert list(changes.parent.iterdir()), "young ones stay"
     assert len(list(keys.glob("*.npy"))) == len(list(folder.glob("*.parquet"))) >= 2
