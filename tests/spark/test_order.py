@@ -51,8 +51,12 @@ def test_until_ends_a_follower_on_an_idle_source(spark, log, target):
             assert replica.apply(follow=True).counters.transactions == 0
     with Replica(spark, config, until=Until.parse(f"relay:{behind}")) as replica:
         threading.Timer(3, log.rotate).start()
-        threading.Timer(40, replica.stop).start()
-        assert replica.apply(follow=True).counters.transactions == 0
+        late = threading.Timer(300, replica.stop)
+        late.start()
+        try:
+            assert replica.apply(follow=True).counters.transactions == 0
+        finally:
+            late.cancel()
         assert replica.coordinator.reached_until
 
 

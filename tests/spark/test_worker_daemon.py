@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
@@ -22,9 +23,13 @@ def ours(_: int) -> tuple[int, str, set[str]]:
     return parent, command, {name for name in sys.modules if name.startswith("spark_repl.")}
 
 
-def test_what_workers_do_was_imported_before_the_fork(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_workers_do_was_imported_before_the_fork(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More rows than are read, or written, in this process: tasks of Spark's jobs for both, and a
-    second group, whose rows are looked for."""
+    second group, whose rows are looked for. Spark has a daemon for each environment, so these
+    workers have done nothing for other tests."""
+    monkeypatch.setitem(spark.sparkContext.environment, "SPARK_REPL_DAEMON_OF", str(tmp_path))
     log, a, text = LogWriter(tmp_path / "log"), Table("a"), "x" * 40
     log.ddl(a.create)
     log.transaction(insert(a, *((i, text) for i in range(16000))))
