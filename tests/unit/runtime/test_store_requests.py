@@ -62,8 +62,9 @@ def test_an_upload_has_more_time_than_an_answer(served, proxy, path, monkeypatch
         put(f"{path}-{put.__name__}", bytes(2 << 20))
         assert len(proxy.requests) == 1
         proxy.fault = first_requests(1, Fault(late_s=1.5))
+    proxy.requests.clear()
     storage.put(path, b"1")
-    assert len(proxy.requests) == 3, "a small one is repeated"
+    assert len(proxy.requests) > 1, "a small one is repeated"
     store_clients.forget_clients()
 
 
