@@ -2,7 +2,7 @@
 
     python -m tests.compat            # on all releases, and how fast each one applies
     python -m tests.compat --short 4.0
-    python -m tests.compat --speed [--log DIR]  # only how fast each one applies a log
+    python -m tests.compat --speed [--log DIR...]  # only how fast each one applies logs
 
 Each release has an environment below ``.cache/compat``, with a pyspark of its own. Everything else
 is the environment's that runs this. An environment that exists is used without the network. The
@@ -86,7 +86,7 @@ def main() -> int:
     parser.add_argument("releases", nargs="*", help="releases of Spark (default: all)")
     parser.add_argument("--short", action="store_true", help="run the short form, as CI does")
     parser.add_argument("--speed", action="store_true", help="run no tests, only measure")
-    parser.add_argument("--log", default=BANK, help="folder of the log to measure with")
+    parser.add_argument("--log", nargs="+", default=[BANK], help="folders of logs to measure with")
     parser.add_argument("--rounds", type=int, default=10, help="measured runs of each release")
     parser.add_argument("--processes", default="2", help="number of pytest's processes")
     options = parser.parse_args()
