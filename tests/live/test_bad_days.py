@@ -33,13 +33,6 @@ _MANY_ROWS = (
 )
 """a transaction that is large enough for Spark's workers"""
 _DISKS = {"lake": "the target", "state": "the working state", "scratch": "Spark's scratch folder"}
-_THREADS = "SELECT id FROM information_schema.processlist WHERE user = 'repl'"
-
-
-def cut_off(server: Server) -> None:
-    """End the receiver's connection."""
-    for (thread,) in server.query(_THREADS):
-        server.query(f"KILL {thread}")
 
 
 @pytest.fixture
@@ -145,7 +138,7 @@ def test_the_address_leads_to_another_server(make_server: MakeServer, tmp_path: 
 def test_the_password_was_changed(operator: Operator) -> None:
     server = operator.server
     server.query("ALTER USER repl IDENTIFIED BY 'another'")
-    cut_off(server)
+    server.cut_off("repl")
     seen = operator.reads("Access denied")
     assert str(operator.folder / "password") in seen
     server.query(_INSERT.format(10))
@@ -163,7 +156,7 @@ def test_a_certificate_has_expired(make_server: MakeServer, tmp_path: Path) -> N
     server.query("ALTER INSTANCE RELOAD TLS")  # MySQL loads none that has expired
     expired = time.monotonic() + 5
     wait_until(lambda: time.monotonic() > expired, each_s=0.5)
-    cut_off(server)
+    server.cut_off("repl")
     seen = operator.reads("certificate has expired")
     assert "ALTER INSTANCE RELOAD TLS" in seen
     server.query(_INSERT.format(10))

@@ -23,7 +23,6 @@ from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Server
 from tests.support.wait_until import wait_until
 
-_THREADS = "SELECT id FROM information_schema.processlist WHERE user = 'planted'"
 _COMMAND = """#!/bin/sh
 [ -e "$1.broken" ] && { echo "the role has expired" >&2; exit 7; }
 number=$(($(cat "$1") + 1))
@@ -77,12 +76,12 @@ def test_each_login_of_the_receiver_has_a_token_of_its_own(
         with caplog.at_level(logging.DEBUG), Running(config) as running:
             running.wait_for(server.executed)
             for number in range(2):
-                _cut_off(server)
+                server.cut_off("planted")
                 server.query(f"CREATE DATABASE after_{number}")
                 running.wait_for(server.executed)
             broken = Path(f"{tokens.count}.broken")
             broken.touch()
-            _cut_off(server)
+            server.cut_off("planted")
             wait_until(lambda: "the role has expired" in _error(config), each_s=0.05)
             broken.unlink()
             server.query("CREATE DATABASE after_all")
@@ -152,11 +151,6 @@ def test_no_token_is_sent_to_a_server_with_another_certificate(
     ):
         connect(tokens.config(server, tmp_path, front.port).source)
     assert front.tokens == []
-
-
-def _cut_off(server: Server) -> None:
-    for (thread,) in server.query(_THREADS):
-        server.query(f"KILL {thread}")
 
 
 def _error(config: Config) -> str:

@@ -42,7 +42,6 @@ from tests.support.wait_until import wait_until
 from .test_setup import as_root
 
 MakeServer = Callable[..., Server]
-_THREADS = "SELECT id FROM information_schema.processlist WHERE user = 'rotated'"
 
 
 def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
@@ -110,13 +109,15 @@ def test_source_is_killed_and_rotates(
     # connected again is the last that is said of the connection.
     server = make_server()
     config = config_for(server, tmp_path)
-    with Running(config) as running, Load(server) as load:
-        for _ in range(2):
-            load.wait_for(50)
-            for _ in range(20):
-                server.query("FLUSH BINARY LOGS")
-            server.kill()
-            server.start()
+    with Running(config) as running:
+        with Load(server) as load:
+            for _ in range(2):
+                load.wait_for(50)
+                for _ in range(20):
+                    server.query("FLUSH BINARY LOGS")
+                server.kill()
+                server.start()
+            load.wait_for(10)  # which only a new connection brings
         running.wait_for(server.executed)
     said = [one for one in caplog.messages if one.startswith("source 127.0.0.1:")]
     assert "next attempt in" in said[0] and said[-1].endswith(": connected again")
@@ -242,8 +243,7 @@ def test_a_password_that_is_changed_on_the_source_first(
         running.wait_for(server.executed)
         for change, number in changes.items():
             as_root(server, f"ALTER USER rotated {change}")
-            for (thread,) in server.query(_THREADS):
-                server.query(f"KILL {thread}")
+            server.cut_off("rotated")
             wait_for_error(config, number)
             file.write_text("second")
             as_root(server, "ALTER USER rotated IDENTIFIED BY 'second' ACCOUNT UNLOCK")
@@ -271,7 +271,7 @@ def test_a_receiver_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) 
         with Load(first, 2) as load:
             load.wait_for(20)
         at_first = first.executed
-        second.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{at_first}', 20)")
+        second.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{at_first}', 300)")
         first.kill()
         with Load(second, 2) as load:
             load.wait_for(20)
@@ -338,7 +338,7 @@ def test_the_relay_log_stays_within_its_space_limit(
     )
     want = server.executed
     with Running(config) as running:
-        biggest, until = 0, time.monotonic() + 40
+        biggest, until = 0, time.monotonic() + 240
         while not running.error and time.monotonic() < until:
             space = running.receiver.writer.total_bytes()
             biggest = max(biggest, space)

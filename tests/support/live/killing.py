@@ -27,7 +27,7 @@ from .server import Clients, Server
 
 ACCOUNTS, TILLS, SHARE = 200, 8, 1000
 TOTAL = ACCOUNTS * SHARE
-_WAIT_S, _WORK_S = 600.0, 2.0
+_WAIT_S, _WORK_S, _END_S = 600.0, 2.0, 240.0
 # Without the bounds everything small is done in the driver; here executors and workers have to.
 _RUN = """
 import sys
@@ -205,9 +205,12 @@ class Killer:
             ]
             if not found:
                 return False
-            os.kill(self.dice.choice(found), signal.SIGKILL)
+            try:
+                os.kill(self.dice.choice(found), signal.SIGKILL)
+            except ProcessLookupError:  # it has ended since
+                return False
             if kind == "jvm":  # the applier says so, and ends
-                self.process.wait(60)
+                self.process.wait(_END_S)
                 self.process = None
         self.kills[kind] += 1
         return True
@@ -233,7 +236,7 @@ class Killer:
             assert time.monotonic() < until, f"{self.executed()} is not {want}"
             time.sleep(0.2)  # each look reads the control table
         self.process.terminate()
-        assert self.process.wait(60) == 0, self._out.read_text()[-3000:]
+        assert self.process.wait(_END_S) == 0, self._out.read_text()[-3000:]
 
     def use(self, master: str) -> None:
         """Goes on with another Spark master."""
@@ -266,6 +269,6 @@ class Reader:
 
     def __exit__(self, *args: object) -> None:
         self._stop.touch()
-        out, err = self._process.communicate(timeout=120)
+        out, err = self._process.communicate(timeout=_END_S)
         assert self._process.returncode == 0, err.decode()[-3000:]
         self.figures = json.loads(out)

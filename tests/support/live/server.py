@@ -19,7 +19,8 @@ import pymysql
 
 from tests.support.wait_until import wait_until
 
-_START_S = 60
+_START_S = 180
+_NO_SUCH_THREAD = 1094
 PLANTED = "planted-hunter2"
 """the password of the account ``planted``, which what is tested uses: nothing may show it"""
 _ACCOUNTS = f"""
@@ -125,7 +126,7 @@ class Server:
         return pymysql.connect(
             host="127.0.0.1", port=self.port, user=user, autocommit=True,
             password=PLANTED if user == "planted" else user,
-            connect_timeout=5, **options,
+            connect_timeout=60, **options,
         )  # fmt: skip
 
     def query(self, *statements: str) -> Any:
@@ -138,6 +139,16 @@ class Server:
                 return cursor.fetchall()
         finally:
             connection.close()
+
+    def cut_off(self, user: str) -> None:
+        """End the connections of an account. One of them may end by itself meanwhile."""
+        of_user = f"SELECT id FROM information_schema.processlist WHERE user = '{user}'"
+        for (thread,) in self.query(of_user):
+            try:
+                self.query(f"KILL {thread}")
+            except pymysql.err.MySQLError as error:
+                if error.args[0] != _NO_SUCH_THREAD:
+                    raise
 
     @property
     def executed(self) -> str:
