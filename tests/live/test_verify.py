@@ -6,6 +6,7 @@ import json
 import os
 import runpy
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -261,12 +262,13 @@ def test_a_stopped_verify_goes_on(
     and one whose cut does not come says so."""
     chunk_rows(500)
     fill(server, "a")
-    read, original = list[str](), source_range._digest
+    read, original, lock = list[str](), source_range._digest, threading.Lock()
 
     def counted(task: source_range.RangeTask, connection: Any) -> source_range.RangeRows:
-        if len(read) == 4:
-            raise TargetError("enough")
-        read.append(task.where)
+        with lock:  # two ranges are read side by side
+            if len(read) == 4:
+                raise TargetError("enough")
+            read.append(task.where)
         return original(task, connection)
 
     with Following(server, tmp_path) as following:
@@ -344,7 +346,7 @@ def test_a_scheduled_verify_reports_its_differences_in_status(
         last.touch()
         os.utime(last, (0, 0))
         with ScheduledVerify(config, str(file), following.errors.append, lambda note: None):
-            wait_until(lambda: last.stat().st_mtime != 0, 60, each_s=0.1)
+            wait_until(lambda: last.stat().st_mtime != 0, 240, each_s=0.1)
         found = status(config.target.path)
     assert found["verify"]["differences"][0]["row"] == {"id": 77}
     assert any("1 rows differed" in one["what"] for one in found["problems"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.support.imports import ROOT
 
-SLEEPS = 62
+SLEEPS = 59
 """a ratchet: sleeps of the tests, without ``bench`` and ``fixtures``"""
 _SLEEP = "time." + "sleep("
 
