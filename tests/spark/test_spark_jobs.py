@@ -95,7 +95,7 @@ def refused(folder: Path, settings: dict[str, str], size: int, logged: str) -> s
             [sys.executable, "-c", _REFUSED, address, str(size)], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
         )  # fmt: skip
-        wait_until(lambda: logged in (folder / "connect.log").read_text(), 60, each_s=0.1)
+        wait_until(lambda: logged in (folder / "connect.log").read_text(), each_s=0.1)
         out, err = ran.communicate("\n", timeout=300)
     assert ran.returncode == 0, err[-3000:]
     return out
@@ -104,8 +104,9 @@ def refused(folder: Path, settings: dict[str, str], size: int, logged: str) -> s
 @pytest.mark.slow
 def test_a_session_that_the_server_has_ended_is_named(tmp_path: Path) -> None:
     """An applier that begins again gets another session."""
-    names = ("defaultSessionTimeout", "maintenanceInterval")
-    settings = {f"spark.connect.session.manager.{name}": "1s" for name in names}
+    # The session must not end while it is being built.
+    times = {"defaultSessionTimeout": "5s", "maintenanceInterval": "1s"}
+    settings = {f"spark.connect.session.manager.{name}": time for name, time in times.items()}
     said = refused(tmp_path, settings, 1, " that expired")
     assert said.startswith("JvmEndedError the Spark Connect server has ended, or has ended"), said
     assert "SESSION" in said and "start again" in said and said.count("JvmEndedError") == 2
