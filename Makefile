@@ -22,7 +22,7 @@ help:
 	@echo "make demo-live  a shop on a MySQL server (SPARK_REPL_MYSQL, or mysqld), the page, and a prompt for statements"
 	@echo "make demo-s3  the same on S3 (an emulator); Spark, DuckDB and Polars read the tables"
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
-	@echo "make slow   the tests that make test leaves out for their length (ten minutes)"
+	@echo "make slow   the tests that make test leaves out for their length (half an hour)"
 	@echo "make compat  the acceptance tests on Spark 4.0, 4.1, 4.2 and 4.3 (make compat-short: as CI does)"
 	@echo "make compat-fresh  the wheel beside each of these pysparks in a new environment, and the README's examples"
 	@echo "make yarn   the jobs on YARN: Hadoop's MiniYARNCluster on this machine (five minutes)"

@@ -141,18 +141,19 @@ def requests_per_group(before: Mapping[str, int], groups: int) -> dict[str, Any]
 
 
 def bench_apply(
-    recording: Recording, runs: int, *, fresh_index: bool = False, below: str = ""
+    recording: Recording, runs: int, *, fresh_index: bool = False, below: str = "", master: str = ""
 ) -> dict[str, Any]:
     """Apply a recording into new targets, ``runs`` times in one session. Report the last run.
 
     ``fresh_index``: first remove the tables' key indexes, so that their rebuild is included in the
     time. ``below``: folder of the targets, also in a bucket; by default a temporary folder.
+    ``master``: Spark's; by default threads of this process's JVM, one for each worker.
     """
     from ..apply.start.replica import Replica
     from ..runtime.spark_session import build_session
 
     base = recording.config()
-    spark = build_session(master=f"local[{base.apply.workers}]", delta=False)
+    spark = build_session(master=master or f"local[{base.apply.workers}]", delta=False)
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         for number in range(max(1, runs)):

@@ -315,6 +315,7 @@ def _bench_apply(apply: argparse.ArgumentParser) -> None:
     add_options(apply, ("--relay",), required=True)
     add_options(apply, ("--target",))
     add_options(apply, ("--workers",), default=usual.workers)
+    add_options(apply, ("--master",))
     add_options(apply, ("--runs",), default=2, help="number of runs; the last one is warm")
     apply.add_argument(
         "--prepared",

@@ -103,8 +103,9 @@ def apply_bench(options: argparse.Namespace) -> int:
     prepared = Until.parse(options.prepared) if options.prepared else None
     recording = Recording(options.relay, settings, prepared, tuple(options.do_table or ()))
     figures = bench_apply(
-        recording, options.runs, fresh_index=options.fresh_index, below=options.target or ""
-    )
+        recording, options.runs, fresh_index=options.fresh_index, below=options.target or "",
+        master=options.master or "",
+    )  # fmt: skip
     emit(figures, options.json)
     return 0
 

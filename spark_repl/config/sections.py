@@ -135,7 +135,7 @@ class Apply:
     on_error: str = key_field("stop", rules.choice("stop", "quarantine"))
     quarantine_max_bytes: int = key_field(268435456, rules.integer(1))
     quarantine_max_transactions: int = key_field(1000000, rules.integer(1))
-    group_max_transactions: int = key_field(100000, rules.integer(1))
+    group_max_transactions: int = key_field(1000000, rules.integer(1))
     group_max_rows: int = key_field(1000000, rules.integer(1))
     group_max_bytes: int = key_field(268435456, rules.integer(1))
     task_log_bytes: int = key_field(16777216, rules.integer(0, 67108864))

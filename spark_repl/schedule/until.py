@@ -102,7 +102,7 @@ class Until:
 
         Without this check the applier would wait for a next transaction on an idle source.
         """
-        if len(index.slice(position, index.end)):
+        if len(index.slice(position, index.end, 1)):
             return False
         if self.file and not (self.kind == "source" and is_received(relay)):
             return index.end >= self._packed(relay, index.base)

@@ -77,6 +77,7 @@ def promised(target: Path) -> list[Cut]:
     return [cut for cut, _ in kept_cuts(channel_at(str(target)).control, datetime.now(UTC))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features",
     ["mapped", *(pytest.param(name, marks=pytest.mark.slow) for name in ("plain", "parts"))],

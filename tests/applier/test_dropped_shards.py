@@ -42,6 +42,7 @@ def left_of(target: Path) -> tuple[Counter[str], list[str]]:
     return kinds, sorted(os.listdir(target / "_repl" / "keys" / "lake" / "orders"))
 
 
+@pytest.mark.slow
 def test_nothing_grows_with_shards_that_come_and_go(tmp_path: Path, target: Path) -> None:
     log = filled(begun(tmp_path / "log"))
     go_on(log, target)

@@ -94,6 +94,7 @@ def test_prepared_branches_have_a_file_each_until_they_end(log: LogWriter, targe
     assert below_target(target)[kept] == 0 and len(rows(target, A)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_channels_of_one_table_have_files_of_their_own(
     tmp_path: Path, target: Path, channel: str

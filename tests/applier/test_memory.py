@@ -68,6 +68,7 @@ def measure(folder: Path, target: Path, count: int) -> None:
         print(json.dumps(seen))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [20, pytest.param(5000, marks=pytest.mark.soak)])
 def test_a_long_run_holds_no_more_memory_descriptors_or_threads(tmp_path: Path, count: int) -> None:
     """In a process of its own: in this one other tests have threads, and fill caches."""

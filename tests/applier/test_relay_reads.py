@@ -68,6 +68,7 @@ def opening_fails(*numbers: int) -> Iterator[list[str]]:
         yield seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "until"),
     [

@@ -135,6 +135,7 @@ def test_reset_all_lists_and_removes_every_object(
     assert {at.path for at in cut.tables.values()} == {"t/a@2", "t/b@2"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", EACH_STEP)
 def test_all_again_behind_a_kill_at_any_step(
     log: LogWriter, us: LogWriter, target: str, file: Path,

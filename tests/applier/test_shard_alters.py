@@ -294,6 +294,7 @@ def test_alters_of_shards_with_a_change_data_feed_stop(
     assert isinstance(error, StatementError) and "with a change data feed" in str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_crash_between_shards_alters_leaves_each_equal(tmp_path: Path, lost: bool) -> None:
     source = Twice(tmp_path)

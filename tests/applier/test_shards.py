@@ -219,6 +219,7 @@ def test_other_rules_than_the_table_was_made_with(log: LogWriter, tmp_path: Path
     assert run(log.folder, tmp_path / "lake", **BOTH)
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_step_leaves_each_shard_equal(tmp_path: Path) -> None:
     source = Twice(tmp_path)
     for made in (ONE, TWO):

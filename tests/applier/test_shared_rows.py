@@ -112,6 +112,7 @@ def changed(tmp_path: Path) -> dict[str, LogWriter]:
     return made
 
 
+@pytest.mark.slow
 def test_a_channel_comes_between_any_two_steps(
     changed: dict[str, LogWriter], tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_channel_comes_between_any_two_steps(
     assert step > 20
 
 
+@pytest.mark.slow
 def test_crashes_of_both_channels_leave_each_ones_rows_equal(
     changed: dict[str, LogWriter], tmp_path: Path
 ) -> None:
@@ -151,6 +153,7 @@ def test_crashes_of_both_channels_leave_each_ones_rows_equal(
     assert step > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tidies", CHANNELS)
 def test_upkeep_of_one_channel_keeps_the_others_cuts(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -90,6 +90,7 @@ def changed(tmp_path: Path) -> dict[str, LogWriter]:
     return made
 
 
+@pytest.mark.slow
 def test_a_channel_comes_between_any_two_steps(
     changed: dict[str, LogWriter], tmp_path: Path
 ) -> None:
@@ -193,6 +194,7 @@ def test_rows_are_repaired_behind_what_the_other_commits(
     assert (("id", 50), ("v", "first")) in [*seen(target, "us").values()][-1]["us1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 10))]
 )
@@ -214,6 +216,7 @@ def test_random_histories_of_two_channels_end_equal(
     check(target, logs, tmp_path / "apart")
 
 
+@pytest.mark.slow
 def test_a_crash_of_one_channel_leaves_both_channels_shards_equal(
     changed: dict[str, LogWriter], tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def tended(logs: dict[str, LogWriter], target: Path, channel: str) -> None:
             tend(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tidies", CHANNELS)
 def test_upkeep_of_one_channel_keeps_the_others_cuts(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -82,6 +83,7 @@ def test_upkeep_of_one_channel_keeps_the_others_cuts(
     check(target, logs, tmp_path / "apart")
 
 
+@pytest.mark.slow
 def test_the_first_channel_tidies_only_what_none_needs(
     logs: dict[str, LogWriter], target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_one_that_stands_behind_keeps_the_log(
     check(target, logs, tmp_path / "apart")
 
 
+@pytest.mark.slow
 def test_one_whose_shards_are_dropped_keeps_its_cuts_alone(
     logs: dict[str, LogWriter], target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_cut_says_whose_rows_it_has(
     assert shown["path"] == FOLDER and shown["shards"] == ["us1"]
 
 
+@pytest.mark.slow
 def test_a_dropped_shard_leaves_the_folder(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_local_target_moves_to_a_bucket_and_on_to_another(
     check_goes_on(log, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "point", ["moving_file:9", "moving_file:20", "target_moved:1", "target_moved:2"]
 )
@@ -243,6 +244,7 @@ def test_move_begun_from_another_source_is_not_mixed_up(
     check_moved(local, place)
 
 
+@pytest.mark.slow
 def test_target_of_two_channels_moves_as_a_whole(
     log: LogWriter, us: LogWriter, local: str, place: str
 ) -> None:

@@ -69,6 +69,7 @@ def cut_off_at(step: int, folder: Path, *, again: bool, ordered: bool) -> bool:
     return not whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("again", "ordered"),
     [(False, True), pytest.param(True, False, marks=pytest.mark.slow)],

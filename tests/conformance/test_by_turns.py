@@ -217,7 +217,7 @@ def by_turns(shared: Shared, features: str, seed: str, *, marks: bool, turns: in
 @pytest.mark.parametrize(
     ("features", "turns"),
     [
-        ("all", 2),
+        ("all", 1),
         pytest.param("all", 7, marks=pytest.mark.slow),
         *(pytest.param(name, 7, marks=pytest.mark.soak) for name in FEATURES),
     ],
@@ -254,6 +254,7 @@ def test_delta_and_our_log_take_turns_on_a_table_of_sparks(
     by_turns(shared, features, f"spark {features}", marks=properties != {})
 
 
+@pytest.mark.slow
 def test_our_log_reads_a_zordered_partitioned_table(spark: SparkSession, tmp_path: Path) -> None:
     shared = Shared(spark, tmp_path / "t")
     schema = pa.schema([*SCHEMA, ("p", pa.int32())])
@@ -270,6 +271,7 @@ def test_our_log_reads_a_zordered_partitioned_table(spark: SparkSession, tmp_pat
     assert shared.oracle.read(shared.snapshot().version).metadata["partitionColumns"] == ["p"]
 
 
+@pytest.mark.slow
 def test_our_log_continues_with_a_column_that_spark_widened(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -140,14 +140,16 @@ def read_elsewhere(twins: Twins, features: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "features",
-    [name if name == "all" else pytest.param(name, marks=pytest.mark.slow) for name in FEATURES],
+    ("features", "steps"),
+    [("all", 4), *(pytest.param(name, len(STEPS), marks=pytest.mark.slow) for name in FEATURES)],
 )
-def test_spark_reads_ours_as_its_own(spark: SparkSession, tmp_path: Path, features: str) -> None:
+def test_spark_reads_ours_as_its_own(
+    spark: SparkSession, tmp_path: Path, features: str, steps: int
+) -> None:
     choose = random.Random(features)
     twins = Twins(spark, tmp_path, FEATURES[features])
     twins.compare()
-    order = ["append", *choose.sample(STEPS, len(STEPS))]
+    order = ["append", *choose.sample(STEPS, steps)]
     for position, kind in enumerate(order, 1):
         step(twins, choose, kind, position)
         twins.compare()

@@ -192,6 +192,7 @@ def test_the_same_tables_as_on_a_replica(
     assert _compare(Replica(make_server(), source), tmp_path, seed=1, sets=5) >= 3
 
 
+@pytest.mark.slow
 def test_databases_under_other_names(make_server: Callable[..., Server], tmp_path: Path) -> None:
     source = make_server()
     replica = Replica(make_server(), source)

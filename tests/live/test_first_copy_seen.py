@@ -25,6 +25,7 @@ from .test_run import Run
 _MOST_S, _AT_ONCE_S = 240.0, 30.0
 
 
+@pytest.mark.slow
 def test_a_first_copy_is_shown_in_status_and_can_be_stopped(
     make_server: Callable[..., Server], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

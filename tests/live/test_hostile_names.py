@@ -54,6 +54,7 @@ def outside(folder: Path, target: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*") if not path.is_relative_to(target)}
 
 
+@pytest.mark.slow
 def test_hostile_names_are_applied_below_the_target(
     hostile: Server, tmp_path: Path, capsys: Any
 ) -> None:

@@ -37,6 +37,7 @@ _TABLES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
 def test_columns_and_values_are_the_servers(
     make_server: Callable[..., Server], tmp_path: Path, metadata: str

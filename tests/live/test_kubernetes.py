@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from spark_repl.cli.main import main
@@ -65,6 +66,7 @@ class Pod:
         assert process.returncode == 0, err.decode()[-3000:]
 
 
+@pytest.mark.slow
 def test_the_pod_follows_stops_and_starts_again(
     make_server: Callable[..., Server], tmp_path: Path
 ) -> None:

@@ -172,6 +172,7 @@ def test_no_secret_of_a_key_is_shown(
     assert shown(tmp_path, caplog.text) == []
 
 
+@pytest.mark.slow
 def test_a_copy_and_a_repair_by_a_masked_key(
     server: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: Any, capsys: pytest.CaptureFixture[str], chunk_rows: Callable[[int], None],

@@ -23,6 +23,7 @@ def purge(server: Server) -> None:
     server.query(f"PURGE BINARY LOGS TO '{newest}'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [

@@ -71,6 +71,7 @@ def partitions_of(definition: SourceTable) -> tuple[Any, ...]:
     return found.kind, found.columns, found.function, partitions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "options"),
     [

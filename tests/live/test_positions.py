@@ -83,6 +83,7 @@ def followed(server: Server, folder: Path) -> Config:
     return config_for(server, folder, auto_position=False, relay__segment_size_bytes=20000)
 
 
+@pytest.mark.slow
 def test_relay_log_without_gtids_is_lost(make_server: MakeServer, tmp_path: Path) -> None:
     """Scenarios 49, 50, 60: gtid_mode OFF, run, remove the relay folder, run: equal, nothing twice,
     also where the applier is killed before, and where nothing is new."""

@@ -65,6 +65,7 @@ def test_a_receiver_killed_again_and_again_loses_nothing(
     _kills(make_server(), tmp_path, 3, 4)
 
 
+@pytest.mark.slow
 def test_a_receiver_killed_at_every_point_loses_nothing(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_receiver_killed_50_times_loses_nothing(make_server: MakeServer, tmp_p
     _kills(make_server(), tmp_path, 50, 8)
 
 
+@pytest.mark.slow
 def test_source_is_killed_and_rotates(
     make_server: MakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -113,6 +113,7 @@ def _check_lost_disk(server: Server, config: Config, folder: Path) -> None:
     assert (1000001, 7, "branch") in [tuple(row) for row in server.query("SELECT * FROM t.a")]
 
 
+@pytest.mark.slow
 def test_a_lost_disk_of_a_driver(make_server: MakeServer, tmp_path: Path) -> None:
     server = make_server()
     config = config_for(

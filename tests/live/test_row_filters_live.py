@@ -78,6 +78,7 @@ def server(shared_server: Server) -> Server:
     return shared_server
 
 
+@pytest.mark.slow
 def test_the_server_finds_the_same(server: Server, tmp_path: Path) -> None:
     tables = [{"match": f"t.f{number}", "row_filter": text} for number, text in enumerate(FILTERS)]
     with Following(server, tmp_path, tables=tables) as following:

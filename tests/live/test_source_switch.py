@@ -29,6 +29,7 @@ def replicate(source: Server, replica: Server) -> None:
     )
 
 
+@pytest.mark.slow
 def test_run_follows_a_switch_by_gtid_without_a_copy(
     make_server: MakeServer, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.support.connect_server import connect_server
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Load, Server
@@ -16,6 +18,7 @@ from tests.support.wait_until import wait_until
 from .test_run import Run, check_tables
 
 
+@pytest.mark.slow
 def test_run_follows_the_source_and_verify_finds_no_difference(
     make_server: Callable[..., Server], tmp_path: Path
 ) -> None:

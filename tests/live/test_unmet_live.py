@@ -66,6 +66,7 @@ def warned_of(file: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [one for one in said if one.startswith(("filters.", "tables["))]
 
 
+@pytest.mark.slow
 def test_run_warns_of_each_rule_that_fits_nothing(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -331,6 +331,7 @@ def test_the_command_finds_repairs_and_reports_a_changed_row(
         runpy.run_path(str(JOBS / "verify.py"), run_name="__main__")
 
 
+@pytest.mark.slow
 def test_a_scheduled_verify_reports_its_differences_in_status(
     server: Server, tmp_path: Path
 ) -> None:

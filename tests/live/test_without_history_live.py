@@ -29,6 +29,7 @@ def sorted_rows(config: Config, table: str) -> list[tuple[Any, ...]]:
     return sorted(rows_in_cut(config, table))
 
 
+@pytest.mark.slow
 def test_tables_without_history_follow_from_now_on(
     make_server: Callable[..., Server], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

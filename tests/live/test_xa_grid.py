@@ -144,6 +144,7 @@ def loaded(make_server: Callable[..., Server], folder: Path, gtid_mode: str) -> 
     return load
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gtid_mode", ["ON", pytest.param("OFF", marks=pytest.mark.slow)])
 def test_every_cut_is_a_state_of_the_server(
     make_server: Callable[..., Server],

@@ -176,6 +176,7 @@ def test_each_partition_is_folded_by_itself() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
     files: dict[str, Any] = {}
     written = 0

@@ -16,6 +16,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -219,6 +220,7 @@ def _nothing() -> Iterator[None]:
     yield
 
 
+@pytest.mark.slow
 @given(STEPS)
 @example([("publish", 1)] * 9 + [("prune", 1), ("publish", 2), ("publish", 3)])
 @example([("publish", 1), ("unknown", 3), ("prune", 3), ("publish", 4), ("prune", 3)])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ def tables(draw: st.DrawFn) -> dict[str, Action]:
     return files
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(tables(), st.integers(1, 9), st.booleans())
 def test_the_choice_from_columns_is_that_from_actions(

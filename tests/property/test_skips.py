@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
@@ -177,6 +178,7 @@ A, B, C = TABLES
 HALF = [[(A, 0, 2), (B, 0, 0)], [(C, 1, 2)]]
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(TRANSACTIONS, RUNS, SETTINGS)
 @example(HALF, [(0, APART, 0)], APART)

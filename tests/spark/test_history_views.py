@@ -41,6 +41,7 @@ def rows(frame: DataFrame) -> list[Any]:
     return sorted(map(tuple, frame.collect()))
 
 
+@pytest.mark.slow
 def test_history_views_show_what_history_at_gives(spark: SparkSession, lake: Path) -> None:
     now = cut(spark, str(lake))
     assert now.create_history_views("then_") == [

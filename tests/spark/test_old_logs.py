@@ -144,6 +144,7 @@ def test_setting_properties_keeps_all_else_and_refuses_an_old_plan(table: Aged) 
     assert table.row(version + 1) == version + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tracks", [True, False])
 def test_a_stream_that_tracks_schemas_stops_once_where_properties_are_set(
     spark: SparkSession, tmp_path: Path, tracks: bool

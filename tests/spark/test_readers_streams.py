@@ -58,6 +58,7 @@ class Reader:
         raise AssertionError("it has new columns again and again")
 
 
+@pytest.mark.slow
 def test_a_stream_gets_each_change_until_columns_change(
     spark: SparkSession, log: LogWriter, target: Path
 ) -> None:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spark_repl.runtime.java import delta_jars
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +52,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_session_that_is_there_keeps_its_settings(tmp_path: Path) -> None:
     words = [",".join(map(str, delta_jars())), str(tmp_path / "lake")]
     ended = subprocess.run(

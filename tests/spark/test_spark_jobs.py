@@ -47,6 +47,7 @@ assert [item for item, _ in places] == [*range(40)] and len({at for _, at in pla
 """
 
 
+@pytest.mark.slow
 def test_a_connect_server_applies_a_log_and_compares_cuts(bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     with connect_server(tmp_path) as address:

@@ -26,8 +26,15 @@ _STRAY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("checkpointed", [False, True])
-@pytest.mark.parametrize("parted", [False, True])
+@pytest.mark.parametrize(
+    ("checkpointed", "parted"),
+    [
+        (True, True),
+        pytest.param(True, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(False, False, marks=pytest.mark.slow),
+    ],
+)
 def test_vacuum_removes_what_delta_would(
     spark: SparkSession, tmp_path: Path, parted: bool, checkpointed: bool
 ) -> None:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.spark.lab import assert_server_state_elsewhere
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_log_is_applied_from_an_empty_cache(bank: Path, tmp_path: Path) -> None:
     cache, target = tmp_path / "cache", tmp_path / "lake"
     ended = subprocess.run(

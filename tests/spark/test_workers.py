@@ -70,6 +70,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 def test_tasks_larger_than_a_message_of_spark_s_are_run(tmp_path: Path) -> None:
     """Spark aborts a job that has one (spark.rpc.message.maxSize, here 1 MiB)."""
     ran = subprocess.run(

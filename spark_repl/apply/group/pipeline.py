@@ -128,12 +128,12 @@ class Pipeline:
         )
         self.retries.counts.begin(slot, group.shares, may_read_next.set, self.xa.reread(group))
         group = replace(group, xa=self._enter_branches(group))
-        self._dispatched = self._dispatched.union(group.gtids)
         dispatched = Dispatched(group, may_read_next)
         if group.with_rows:
             begun = self.reader.submit(group)
             staged = self._entering.submit(self._enter, begun)
             dispatched = Dispatched(group, may_read_next, begun, staged)
+        self._dispatched = self._dispatched.union(group.gtids)  # while the workers read it
         if self._strategy.reads_on:
             may_read_next.set()
         return dispatched, self._committing.submit(self._commit, dispatched)

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
+_FIRST_BATCH = 2_000_000
+"""most transactions that are applied while the stream starts: 256 MB of the log's index"""
 _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
@@ -150,8 +152,7 @@ class RelayStream:
             if self._has_ended:
                 return
             coordinator, index = self._coordinator, self._applied.view.index
-            most = self._config.apply.group_max_transactions * _BATCH_GROUPS
-            records = index.slice(coordinator.mark.position, index.end, most)
+            records = index.slice(coordinator.mark.position, index.end, _FIRST_BATCH)
             within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
             try:
                 self._apply_records(records[:within])

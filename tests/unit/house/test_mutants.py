@@ -145,6 +145,7 @@ def test_a_room_has_its_modules_and_tests(room: str) -> None:
     assert all((TESTS / test).exists() for test in ROOMS[room].tests)
 
 
+@pytest.mark.slow
 def test_every_named_survivor_is_still_a_mutant() -> None:
     named = tomllib.loads((TESTS / "mutants" / "survivors.toml").read_text("utf-8"))
     modules = {key.partition(" ")[0] for key in named}

@@ -44,7 +44,11 @@ class Steps:
             sys.setprofile(None)
 
 
-@pytest.mark.parametrize("warm", [True, False], ids=["with an index", "from nothing"])
+@pytest.mark.parametrize(
+    "warm",
+    [True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["with an index", "from nothing"],
+)
 def test_purge_at_each_step_of_a_look(relay: Path, tmp_path: Path, warm: bool) -> None:
     """Scenario 103: a file that goes between the look at the list and the file is no error."""
     whole, kept = tmp_path / "whole", tmp_path / "kept"

@@ -325,7 +325,7 @@ def commit(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-@pytest.mark.parametrize("kind", ["local", "s3"])
+@pytest.mark.parametrize("kind", ["local", pytest.param("s3", marks=pytest.mark.slow)])
 def test_a_process_that_is_suspended_is_taken_over_and_fenced(kind, tmp_path, monkeypatch) -> None:
     with SERVERS[kind](tmp_path) as server:
         for name, value in server.environment.items():

@@ -62,6 +62,7 @@ def one_row_files(folder: Path, values: Sequence[Any], kind: pa.DataType) -> Ran
     return RandomTable(str(folder), rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(
     "features", ["all", *(pytest.param(f, marks=pytest.mark.slow) for f in FEATURES if f != "all")]
