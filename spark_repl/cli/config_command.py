@@ -137,7 +137,7 @@ def checked(file: str, *, is_here: bool = True) -> tuple[Config | None, list[Fin
         lambda: Layout.of(config.target),
     )
     if is_here:
-        findings += [*_files(config.source), *_folders(config)]
+        findings += [*_files(config.source), *folder_findings(config)]
     findings += [*_unwise(config, values, file), *_undeclared(config)]
     findings += [*engine_findings(config), *_catalog(config)]
     return config, findings
@@ -152,7 +152,7 @@ def _failing(*tests: Callable[[], object]) -> list[Finding]:
     ]
 
 
-def _folders(config: Config) -> Iterator[Finding]:
+def folder_findings(config: Config) -> Iterator[Finding]:
     """Yield the folders that can't be written on this machine, which has to be the one that runs
     the applier."""
     target = config.target

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..control.cuts.cut_export import manifest
-from ..control.cuts.cut_head import head
+from ..control.cuts.cut_head import cell, head
 from ..control.cuts.cut_reader import find_cut
 from ..control.cuts.cut_wait import unknown_sources, uuids_of, wait_at
 from ..control.cuts.previous_folders import previous_folder_lines, previous_folders
@@ -25,7 +25,6 @@ from ..control.records.retention import pin, pins, promised_until, recorded, unp
 from ..control.records.shared_tables import shared_shards
 from ..control.table.cut import reader_tables
 from ..errors import ConfigError, SourceError, TargetError
-from ..observe.screen import cell
 from ..observe.status.status import position_text
 from .command_target import channel_of
 from .output import emit, print_table

@@ -26,7 +26,7 @@ from ..copy.survey import ERROR, Survey, survey
 from ..errors import ConfigError
 from ..runtime.private_files import private_opener
 from .command_arguments import PASSWORD_VARIABLE, READERS
-from .config_command import tell
+from .config_command import folder_findings, tell
 from .init_plan import names_in, plan_fields, plan_lines, reader_values, size_text
 from .output import emit
 from .places import PLACES, place_files, place_findings
@@ -107,6 +107,7 @@ def init(options: argparse.Namespace) -> int:
     text = text_of(answers.values, looked)
     findings = list(looked.findings) if looked else []
     findings += place_findings(answers.place, config, tomllib.loads(text))
+    findings += folder_findings(config) if looked and answers.place == "laptop" else []
     if looked and looked.planned and (terminal or (options.plan and not options.json)):
         print("\n".join(plan_lines(looked.planned)))
     if options.plan:

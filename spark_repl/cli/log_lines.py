@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 from ..runtime.threads import channel_here
 
@@ -32,6 +32,18 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
         return json.dumps(fields, default=str)
+
+
+class StandardError(logging.StreamHandler[TextIO]):
+    """Writes to what ``sys.stderr`` is at that moment: a progress bar replaces it, and prints lines
+    above itself."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
 
 
 def line_of(level: str, logger: str, message: str, at: float) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = commands.parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
-        stream=sys.stderr,
+        handlers=[log_lines.StandardError()],
     )
     log_lines.log_as(getattr(options, "log_format", None) or "text")
     # Py4J logs the end of a batch with a traceback, also the end at --until.

@@ -84,6 +84,7 @@ def setup(options: argparse.Namespace) -> int:
         print(f"{fields['s3_jars']} jars of S3A in {cache_folder() / 'jars'}")
     if not archive().exists():
         try:
+            print("Creating Java's class archive: about a minute", flush=True)
             print(f"Class archive {make_archive()}")
         except SetupError as error:
             print(f"Warning: {error.message}\nTry: {error.hint}", file=sys.stderr)

@@ -27,10 +27,6 @@ _GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<where>.+?) TO ")
 _REVOKE = re.compile(r"REVOKE (?P<what>.+?) ON (?P<where>.+?)\.\* FROM ")
 _QUOTED = re.compile(r"""^[`"]?(.*?)[`"]?$""")
 _NO_FILTERS = ReplicationFilters()
-_VIEW = (
-    "a table without a key, or whose log holds parts of rows (binlog_row_image,"
-    " binlog_row_value_options), can only be copied under a momentary lock: "
-)
 
 
 @dataclass(frozen=True)
@@ -104,15 +100,16 @@ def check_privileges(
     unlocked = [name for name in views if not grants.allows("LOCK TABLES", database_of(name))]
     if unlocked:
         raise SourceError(
-            "the account may not lock the table, for the moment in which its copy begins",
+            "the account may not lock the table for the moment in which its copy begins, which a"
+            " table without a key or with partial row images needs",
             number=1044, table=unlocked[0],
-            hint=_VIEW + grants.hint("LOCK TABLES", sorted({*map(database_of, unlocked)})),
+            hint=grants.hint("LOCK TABLES", sorted({*map(database_of, unlocked)})),
         )  # fmt: skip
 
 
 def lock_hint(query: Query, table: str) -> str:
     """Return the hint that lets the account lock a table ("db.table") for its copy."""
-    return _VIEW + Grants.of(query).hint("LOCK TABLES", [database_of(table)])
+    return Grants.of(query).hint("LOCK TABLES", [database_of(table)])
 
 
 def wanted_places(filters: ReplicationFilters) -> list[str] | None:

@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from ..config import Config, Observe, Source, toml
-from ..control.cuts.cut_head import head
+from ..control.cuts.cut_head import cell, head
 from ..control.cuts.cut_wait import wait_at
 from ..control.records.channels import Channel, opened
 from ..copy.survey import survey
 from ..errors import ConfigError, DemoError, SourceError, SparkReplError, Stopped
-from ..observe.screen import cell, columns, summary
+from ..observe.screen import columns, summary
 from ..observe.status.status import status
 from ..observe.web.endpoint import check_free
 from ..runtime.private_files import private_opener
@@ -111,10 +111,12 @@ class _Signals:
 
 class LiveDemo:
     """A run of the demo. ``carry_out`` ends at the end of its input, ``quit`` or a signal, and then
-    ends what it started."""
+    ends what it started. ``lock``: the descriptor of the folder's lock, which ``run`` holds too."""
 
-    def __init__(self, options: LiveOptions, folder: Path, signals: _Signals) -> None:
-        self._options, self._folder, self._signals = options, folder, signals
+    def __init__(
+        self, options: LiveOptions, folder: Path, signals: _Signals, lock: int | None = None
+    ) -> None:
+        self._options, self._folder, self._signals, self._lock = options, folder, signals, lock
         self._database = options.database or _DATABASE
         self._token = secrets.token_urlsafe(24)
         self._process: subprocess.Popen[bytes] | None = None
@@ -220,15 +222,21 @@ class LiveDemo:
         listen = _free_address()
         _write(file, _toml(source, self._database, listen))
         self._url = f"http://{listen}/#token={self._token}"
-        environment = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1", **os.environ}
         command = [sys.executable, "-m", "spark_repl", "run", "--config", str(file)]
-        with open(self._log, "wb", opener=private_opener) as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-                start_new_session=True, preexec_fn=ends_with_parent(signal.SIGTERM),
-            )  # fmt: skip
+        self._process = self._started(command)
         ended.callback(self._stop_run)
         return Config.from_mapping({"target": {"path": str(self._folder / "lake")}})
+
+    def _started(
+        self, command: list[str], stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
+        environment = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1", **os.environ}
+        with open(self._log, "wb", opener=private_opener) as log:
+            return subprocess.Popen(
+                command, stdin=stdin, stdout=log, stderr=log, env=environment,
+                start_new_session=True, preexec_fn=ends_with_parent(signal.SIGTERM),
+                pass_fds=() if self._lock is None else (self._lock,),
+            )  # fmt: skip
 
     def _first_cut(self, config: Config) -> Channel:
         """Return the target's channel as soon as it has a cut. Raise DemoError."""
@@ -423,11 +431,13 @@ def _toml(source: Source, database: str, listen: str) -> str:
     )
 
 
-def _lock(folder: Path) -> None:
-    """Lock the folder of this demo until this process ends, even by SIGKILL."""
+def _lock(folder: Path) -> int:
+    """Lock the folder of this demo until this process and ``run`` end, even by SIGKILL. Return the
+    descriptor of the lock."""
     file = os.open(folder / f"{_LOCK}.new", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(file, fcntl.LOCK_EX)
     os.replace(folder / f"{_LOCK}.new", folder / _LOCK)
+    return file
 
 
 def _remove_abandoned() -> None:
@@ -436,7 +446,7 @@ def _remove_abandoned() -> None:
         if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
             continue
         with suppress(OSError), open(folder / _LOCK, "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its demo still runs
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its demo or run still runs
             print(f"Removed {folder}: the demo that created it was killed", flush=True)
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -450,6 +460,7 @@ def run(options: LiveOptions) -> int:
     """Run the demo in a new folder, or in ``keep``, which keeps the tables."""
     signals = _Signals()
     signals.install()
+    lock = None
     if options.keep:
         folder = Path(options.keep).absolute()
         try:
@@ -459,12 +470,13 @@ def run(options: LiveOptions) -> int:
     else:
         _remove_abandoned()
         folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
-        _lock(folder)
+        lock = _lock(folder)
     try:
-        LiveDemo(options, folder, signals).carry_out()
+        LiveDemo(options, folder, signals, lock).carry_out()
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
+            _remove_abandoned()  # one whose ``run`` still ran at the start
     if options.keep:
         print(f"Kept: spark-repl cut list --target {folder / 'lake'}")
     return 0

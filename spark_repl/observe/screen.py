@@ -30,26 +30,11 @@ _TABLES = ("table", "path", "version", "last change (relay log)", "complete up t
            "changes", "changes/s", "definition from")  # fmt: skip
 
 
-_CELL_MOST = 60
-
-
 def plain(text: str) -> str:
     """Return the text on one line, without control characters for terminals."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def cell(value: Any) -> str:
-    """Return a column's value as text of a table on a screen: on one line, and at most 60
-    characters."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bytes):
-        text = f"0x{value[:_CELL_MOST].hex()}"  # encode only the part that is shown
-    else:
-        text = " ".join(str(value)[: 2 * _CELL_MOST].split("\n"))
-    return text if len(text) <= _CELL_MOST else text[: _CELL_MOST - 3] + "..."
 
 
 def screen(status: Status) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ROOT = "spark_repl"
 _TRIM_EVERY_S = 30.0
+_SPARK_SCRATCH = "/tmp"
 _USED_S = 60.0
 """seconds: a file that was used more recently is not removed, and its time is not set again"""
 
@@ -85,6 +86,12 @@ def local_folder() -> str:
     """Return a folder for temporary files on this process's machine. On an executor it is
     Spark's."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+
+
+def spark_scratch_folder() -> str:
+    """Return Spark's scratch folder on this process's machine: of SPARK_LOCAL_DIRS, or else
+    Spark's default of ``spark.local.dir``."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or _SPARK_SCRATCH
 
 
 def has_own_disk() -> bool:

@@ -40,7 +40,9 @@ def check_source(server: Server, source: Source) -> None:
     mode = server.variables.get("gtid_mode", "OFF")
     if source.auto_position and mode not in _GTID_MODES[-2:]:
         faults.append(f"gtid_mode = {mode}")
-        hints.append(f"{_gtid_steps(mode)} (or auto_position = false, which excludes a first copy)")
+        hints.append(
+            f"{_gtid_steps(mode)}; or source.auto_position = false here, without a first copy"
+        )
     if server.server_id == source.server_id:
         faults.append(f"server_id = {server.server_id}, which is ours too")
         hints.append("give source.server_id another value: each server and replica has its own")

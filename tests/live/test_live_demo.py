@@ -127,20 +127,20 @@ def test_a_signal_ends_it_while_its_server_starts(own_server: None, number: int)
 def test_a_killed_demo_leaves_no_process_and_the_next_one_removes_its_files(
     own_server: None,
 ) -> None:
+    """Also a next one that starts while the ``run`` of the killed one still ends."""
     with running() as (run, folder):
-        run.has("starting one for this demo")
-        wait_until(lambda: bool(processes_of(folder)))
-        run.process.kill()
-        run.process.wait(_WAIT_S)
-        wait_until(lambda: not processes_of(folder))
+        run.has("starting; its log")
         (left,) = folder.iterdir()
+        wait_until(lambda: f"run --config {left}" in " ".join(processes_of(left)))
+        run.process.kill()
         again = Run(folder=folder)
         try:
             again.has("starting one for this demo")
-            assert f"Removed {left}" in again.text and not left.exists()
+            wait_until(lambda: not processes_of(left))
         finally:
             again.process.terminate()
             assert again.process.wait(_WAIT_S) == 0, again.text
+        assert f"Removed {left}" in again.text
         assert [*folder.iterdir()] == [] and processes_of(folder) == []
 
 

@@ -139,6 +139,9 @@ def test_init_writes_a_file_that_run_accepts(
     assert "Access denied" in err and PASSWORD not in out + err
     assert main([*words, "--force"]) == 1 and PASSWORD not in capsys.readouterr().err
     assert load(file) == config
+    monkeypatch.setenv("PLANTED", PASSWORD)
+    assert main([*words, "--force", "--target", "/proc/lake"]) == 1
+    assert "/proc can't be written by this account" in capsys.readouterr().err
 
 
 def test_init_shows_what_run_will_copy(

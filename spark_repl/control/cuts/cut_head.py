@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ROWS_MOST, COLUMNS_MOST, TEXT_MOST, BYTES_MOST = 50, 100, 300, 32
 """of a page: rows, columns, characters of a text, bytes of a binary value"""
+_CELL_MOST = 60
 _MEMORY_BYTES = 4 << 30
 
 
@@ -90,10 +91,32 @@ def value_json(value: Any) -> Any:
         return None
     if isinstance(value, bytes):
         return {"hex": value[:BYTES_MOST].hex(), "bytes": len(value)}
-    text = json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+    text = _nested_text(value) if isinstance(value, dict | list) else str(value)
     if len(text) > TEXT_MOST:
         return {"text": text[:TEXT_MOST], "length": len(text)}
     return text
+
+
+def cell(value: Any) -> str:
+    """Return a column's value as text of a table on a screen: on one line, and at most 60
+    characters."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        text = f"0x{value[:_CELL_MOST].hex()}"  # encode only the part that is shown
+    elif isinstance(value, dict | list):
+        text = _nested_text(value)
+    else:
+        text = " ".join(str(value)[: 2 * _CELL_MOST].split("\n"))
+    return text if len(text) <= _CELL_MOST else text[: _CELL_MOST - 3] + "..."
+
+
+def _nested_text(value: Any) -> str:
+    """Return a struct, map or list as JSON, with bytes as 0x and hexadecimal digits."""
+    return json.dumps(
+        value, default=lambda part: f"0x{part.hex()}" if isinstance(part, bytes) else str(part),
+        ensure_ascii=False,
+    )  # fmt: skip
 
 
 def _main() -> None:

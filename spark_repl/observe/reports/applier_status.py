@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import formats
 from ...errors import FormatError, SparkReplError
+from ...runtime.executor_disk import spark_scratch_folder
 from ...runtime.private_files import private_opener
 from ...runtime.store_requests import paused_s, repeat_counts, request_counts
 from .latency import Latency, Times
@@ -302,6 +303,7 @@ class ApplierStatus:
                 "task_retries": self.counters.task_retries,
                 "xa_age_limit_s": self.xa_age_limit_s,
                 "answers": self._answers(),
+                "scratch": spark_scratch_folder(),
                 "notes": [asdict(note) for note in list(self._notes.values())],
                 "coordinator": self.coordinator,
                 "statements": self._statements.fields(),

@@ -21,6 +21,7 @@ from ...control.records.channels import layout_of
 from ...control.table.owner import Owner
 from ...control.table.row_formats import known_fields
 from ...errors import FormatError, SparkReplError
+from ...runtime.executor_disk import spark_scratch_folder
 from ...runtime.private_files import private_opener
 from .worker_status import now
 
@@ -82,7 +83,9 @@ class RunReport:
         with suppress(SparkReplError, OSError):
             path = self._path()
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            recorded = {"process": asdict(Owner.me(self._channel)), "at": now(), **fields}
+            process = asdict(Owner.me(self._channel))
+            recorded = {"process": process, "at": now(), "scratch": spark_scratch_folder(),
+                        **fields}  # fmt: skip
             work = f"{path}.{os.getpid()}.new"
             with open(work, "w", encoding="utf-8", opener=private_opener) as file:
                 file.write(formats.stamp(json.dumps(recorded), _FORMAT))
@@ -95,7 +98,7 @@ def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     ``owner``, the target's last one, supersedes the report if it is another process, or if it came
     after a run that no longer exists. A first copy owns the target before there is an applier. A
     run of this host may wait for the lease of an owner on another one. ``alive`` in the result:
-    whether the run's process exists.
+    whether the run's process exists; ``here``: whether that can be seen from this process.
     """
     recorded = _read(path)
     if not recorded:
@@ -110,7 +113,8 @@ def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     if process.is_dead and _at(recorded) < since:
         return {}
     empty = {"doing": "", "error": "", "kind": "", "hint": "", "again_at": None, "attempt": 0}
-    return {**empty, **recorded, "alive": not process.is_dead}
+    seen = {"alive": not process.is_dead, "here": process.is_here}
+    return {**empty, **recorded, **seen}
 
 
 def _is_same(process: Owner, owner: Owner) -> bool:

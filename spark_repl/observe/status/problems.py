@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from ...runtime.target_uri import is_remote
@@ -18,6 +19,7 @@ from ..reports.verify_status import (
     unrepaired_rows,
 )
 
+_RECEIVER_STARTS_S = 60.0
 _MOST = 5
 """most problems of one kind that are named"""
 _LAST_ERROR = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
@@ -120,7 +122,7 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
             if status["run"] and message in status["run"]["error"]:
                 continue  # it ended the run, whose problem names it
             yield Problem(f"the receiver was stopped by an error: {message}", hint, doc)
-        elif state == "OFF" and status["state"] == "running":
+        elif state == "OFF" and status["state"] == "running" and not _is_new(status["owner"]):
             yield Problem(
                 "the receiver does not run: nothing new comes in",
                 "run starts it again by itself; without run: spark-repl receive --config F",
@@ -135,6 +137,12 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
                 f"the relay log is not archived: {error}",
                 "the receiver tries again by itself, and goes on without; see relay.archive",
             )
+
+
+def _is_new(owner: Mapping[str, Any]) -> bool:
+    """Return whether an applier began so recently that its receiver may still start."""
+    began = datetime.fromisoformat(owner["since"])
+    return (datetime.now(UTC) - began).total_seconds() < _RECEIVER_STARTS_S
 
 
 def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:

@@ -13,7 +13,6 @@ if there are several channels and none is named. Design: docs/design/observing.m
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Container, Mapping
 from contextlib import suppress
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from ...control.table.owner import Owner
 
-_SPARK_SCRATCH = "/tmp"
-"""Spark's default of ``spark.local.dir``"""
 _FIGURES = (
     "counters",
     "commit_to_cut",
@@ -89,8 +86,8 @@ def status(
     running = owner is not None and not owner[1].is_dead
     live = _live(layout, owner[0] if owner and running else 0)
     channel = _channel(owner and owner[1], live, receiver)
-    pid = owner[1].pid if owner and running else None
-    rated, run = live.get("rates", {}), read_run_report(layout.run, owner and owner[1])
+    pid, rated = owner[1].pid if owner and running else None, live.get("rates", {})
+    run = read_run_report(layout.run, owner and owner[1])
     fields: dict[str, Any] = {
         "state": _state(owner and owner[1], live, run, running=running),
         "run": run,
@@ -111,7 +108,7 @@ def status(
         **_set_aside(control, last),
         "verify": verify_status_at_cut(layout.verified, last),
         "tables": {},
-        **_places(layout, relay, last if each_table else None),
+        **_places(layout, relay, _scratch(owner, live, run), last if each_table else None),
     }
     if last:
         positions, by_rows = _positions(layout, last, channel, each_table), shown_by_rows(control)
@@ -226,16 +223,25 @@ def _set_aside(control: Control, last: Cut | None) -> dict[str, Any]:
     return {"waiting": _waiting(control, last), "quarantined": _quarantined(control, last)}
 
 
-def _places(layout: Layout, relay: str | None, last: Cut | None) -> dict[str, Any]:
+def _scratch(
+    owner: tuple[int, Owner] | None, live: Mapping[str, Any], run: Mapping[str, Any]
+) -> str:
+    """Return Spark's scratch folder of the last applier or ``run``; "" if that was on another host
+    or in another container, or did not report its folder."""
+    if run:
+        return str(run.get("scratch", "")) if run["here"] else ""
+    return str(live.get("scratch", "")) if owner and owner[1].is_here else ""
+
+
+def _places(layout: Layout, relay: str | None, scratch: str, last: Cut | None) -> dict[str, Any]:
     """Return the full disks, and former tables of the target: none if they can't be listed, or
-    without a cut. Spark's scratch folder is the one that this process's environment gives."""
+    without a cut. ``relay`` and ``scratch``: folders, or nothing."""
     former = list[PreviousFolder]()
     with suppress(OSError, TargetError):
         former = previous_folders(layout, last) if last else []
-    scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or _SPARK_SCRATCH
     places = {"the target": layout.target, "the working state": layout.state,
-              "Spark's scratch folder": scratch}  # fmt: skip
-    full = full_disks(places | ({"the relay log": relay} if relay else {}))
+              "Spark's scratch folder": scratch, "the relay log": relay}  # fmt: skip
+    full = full_disks({name: path for name, path in places.items() if path})
     return {
         "full_disks": [asdict(disk) for disk in full],
         "former": [asdict(table) for table in former],

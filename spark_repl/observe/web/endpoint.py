@@ -94,7 +94,7 @@ class Endpoint:
             reason = getattr(error, "strerror", None) or error
             raise ConfigError(
                 f"observe.listen: can't listen on {observe.listen}: {reason}",
-                hint='give another port, or stop who has this one; observe.listen = "" is none',
+                hint=f'observe.listen = "127.0.0.1:{port + 1}" or another free port; "" for none',
             ) from error
         self.port = self._server.server_address[1]
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
@@ -214,7 +214,7 @@ def open_endpoint(
     try:
         return Endpoint(replace(observe, listen=automatic)), None
     except ConfigError as error:
-        logger.warning("there is no page: %s", error)
+        logger.warning("there is no page: %s. Try: %s", error, error.hint)
         return None, Notice(f"there is no page: {error}", error.hint or "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.error_report import report
-from spark_repl.cli.log_lines import JsonLines, log_as
+from spark_repl.cli.log_lines import JsonLines, StandardError, log_as
 from spark_repl.errors import SourceError
 from spark_repl.runtime.threads import OF_CHANNEL, Pool, under_channel
 
@@ -45,6 +46,14 @@ def test_a_log_line_holds_the_traceback():
         text = line("it failed", exc_info=sys.exc_info())
     assert len(text.splitlines()) == 1
     assert "ValueError: odd" in json.loads(text)["exception"]
+
+
+def test_a_line_goes_to_the_standard_error_of_its_moment(monkeypatch: Any) -> None:
+    """A progress bar replaces it after the log was set up."""
+    handler, bar = StandardError(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", bar)
+    handler.handle(logging.getLogger("x").makeRecord("x", logging.INFO, "f", 1, "a line", (), None))
+    assert bar.getvalue() == "a line\n"
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

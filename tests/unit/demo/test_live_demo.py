@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
+
 import pytest
 
 from spark_repl.cli.main import main
@@ -49,6 +54,22 @@ def test_a_machine_without_a_server_is_named(tmp_path, monkeypatch):
     with pytest.raises(DemoError, match="there is no MySQL server") as caught:
         demo.carry_out()
     assert "--host HOST --user USER --database NAME" in str(caught.value.hint)
+
+
+def test_a_folder_stays_while_run_still_ends(tmp_path, monkeypatch):
+    """``run`` holds the lock of a demo that was killed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"{live_demo._FOLDER}x"
+    folder.mkdir()
+    lock = live_demo._lock(folder)
+    demo = live_demo.LiveDemo(live_demo.LiveOptions(), folder, live_demo._Signals(), lock)
+    run = demo._started([sys.executable, "-c", "input()"], subprocess.PIPE)
+    os.close(lock)
+    live_demo._remove_abandoned()
+    assert (folder / live_demo._LOCK).exists()
+    run.communicate()
+    live_demo._remove_abandoned()
+    assert not folder.exists()
 
 
 def test_a_long_path_of_the_socket_is_named(tmp_path):

@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import spark_repl
-from spark_repl.runtime.spark_release import delta_package
+from spark_repl.runtime.spark_release import _DELTA, delta_package
 from tests.package.build import packed_again
 
 ROOT = Path(__file__).parents[3]
@@ -117,6 +117,12 @@ def test_the_tested_set_is_within_the_ranges() -> None:
         if name != PROJECT["name"]:
             assert name in pins, f"{name} has no tested version"
             assert needed.specifier.contains(pins[name]), f"{needed}: tested is {pins[name]}"
+
+
+def test_the_extra_installs_a_spark_that_delta_reads_with() -> None:
+    admitted = requirements(("spark",))["pyspark"].specifier
+    releases = [f"4.{minor}" for minor in range(10) if admitted.contains(f"4.{minor}.0")]
+    assert releases == [*_DELTA]
 
 
 def test_every_requirement_is_imported() -> None:

@@ -50,6 +50,9 @@
     [1, clock.second, "\n" + clock.day, null, "\n" + clock.day, null, null, null, 1],
   ];
 
+  const seconds = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
+                   86400, 172800, 345600, 691200];
+
   function marks(list) {
     return {hooks: {draw: [plot => {
       const pen = plot.ctx, {left, top, width, height} = plot.bbox;
@@ -85,12 +88,12 @@
     }));
     area.replaceChildren();
     const plot = new uPlot({
-      width: area.clientWidth || 300, height: 180, plugins: [marks(data.marks)],
+      width: area.clientWidth || 300, height: 180, padding: [null, 24, null, null], plugins: [marks(data.marks)],
       cursor: {y: false, drag: {x: true, y: false}}, legend: {live: true},
       scales: {x: {range: minute},
                y: {range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
       axes: [
-        {...axis, values: times, space: 70},
+        {...axis, values: times, space: 70, incrs: seconds},
         {...axis, size: 52, space: 32, label: data.axis, labelSize: 18, labelGap: 0,
          labelFont: "12px system-ui, sans-serif", values: (_, ticks) => ticks.map(tick => short.format(tick))},
       ],

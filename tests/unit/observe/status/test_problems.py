@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,20 @@ def counts(**more: int) -> dict[str, int]:
 
 def test_nothing_is_wrong_with_equal_rows(target: str) -> None:
     assert found(target, by_table={"t.a": counts()})["problems"] == []
+
+
+def test_a_receiver_that_does_not_run_is_wrong_after_the_first_minute(tmp_path: Path) -> None:
+    """At first its report is of the previous run."""
+    control = Control(Layout(str(tmp_path)).control)
+    control.claim()
+    shown = status(str(tmp_path))
+    receiver = {"SERVICE_STATE": "OFF", "LAST_ERROR_MESSAGE": "", "SERVICE_DOING": ""}
+    shown |= {"state": "running", "replication_connection_status": [receiver]}
+    assert problems(shown) == []
+    shown["owner"]["since"] = (datetime.now(UTC) - timedelta(seconds=61)).isoformat()
+    (problem,) = problems(shown)
+    assert problem.what == "the receiver does not run: nothing new comes in"
+    control.release()
 
 
 def test_a_lost_file_is_wrong(target: str) -> None:

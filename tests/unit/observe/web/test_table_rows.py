@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
 
-from spark_repl.control.cuts.cut_head import value_json
+from spark_repl.control.cuts.cut_head import cell, value_json
 from spark_repl.errors import TargetError
 from spark_repl.observe.web import table_rows
 from spark_repl.observe.web.table_rows import TableRows
@@ -26,6 +26,12 @@ def test_long_text_is_cut_off_with_its_length():
     assert value_json("x" * 300) == "x" * 300
     assert value_json("ü" * 301) == {"text": "ü" * 300, "length": 301}
     assert value_json({"a": "x" * 400})["length"] == 409
+
+
+def test_bytes_within_a_struct_are_hexadecimal():
+    shown = '{"srid": 4326, "wkb": "0x0101ff", "at": "2026-11-24"}'
+    value = {"srid": 4326, "wkb": b"\x01\x01\xff", "at": date(2026, 11, 24)}
+    assert value_json(value) == cell(value) == shown
 
 
 def test_numbers_keep_all_digits():
