@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -15,23 +16,28 @@ from typing import Any
 
 import pytest
 
-from spark_repl.config import Config
+from spark_repl.cli.main import main
+from spark_repl.config import Config, load
 from spark_repl.control.records.copies import last_copy, standing
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.recopy import ask
 from spark_repl.delta.log.log_replay import read_commit
 from spark_repl.delta.log.table_log import TableLog
+from spark_repl.errors import SparkReplError
+from spark_repl.observe.status.status import status
 from spark_repl.runtime.object_store import ObjectStore
 from tests.support import standalone as cluster
-from tests.support.live.receiving import Process, config_for, wait_for
-from tests.support.live.server import Load, Server
+from tests.support.live.killing import children
+from tests.support.live.receiving import Process, config_for, processes, wait_for
+from tests.support.live.server import PLANTED, Load, Server
 from tests.support.stores import SERVERS
 from tests.support.wait_until import wait_until
 
 from .test_relay_archive import purge_source, wait_until_archived
 from .test_run import Run, check_tables
 
+ROOT = Path(__file__).parents[2]
 _WAIT_S = 240.0
 _DAY_S = 86_400
 _TABLES = ["t.a", "t.b", "t.wide", "t.renamed"]
@@ -230,3 +236,51 @@ def test_another_driver_continues_from_the_bucket(
             _first_driver(machines)
             shutil.rmtree(drivers / "first")
             _second_driver(machines)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(cluster.missing()), reason=cluster.missing())
+def test_submit_sh_of_init_follows_on_a_standalone_cluster(
+    make_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, drivers = make_server(), tmp_path / "drivers"
+    drivers.mkdir(mode=0o700)
+    with SERVERS["s3"](tmp_path) as store:
+        words = ["--offline", "--on", "standalone", "--host", "127.0.0.1", "--user", "planted"]
+        words += ["--port", str(server.port), "--password-command", f"printf {PLANTED}"]
+        words += ["--target", f"{store.base}/lake", "--config", str(drivers / "my.toml")]
+        assert main(["init", *words]) == 0
+        config = load(drivers / "my.toml")
+        for name, value in {**store.environment, "PYTHONPATH": str(ROOT)}.items():
+            monkeypatch.setenv(name, value)
+        with cluster.standalone(tmp_path, drivers, {}) as master:
+            environment = {**os.environ, "MASTER": master, "PYSPARK_PYTHON": sys.executable,
+                           "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}  # fmt: skip
+            options = ["--executor-memory", "512m", "--conf", "spark.driver.host=127.0.0.1"]
+            submit = subprocess.Popen(
+                ["sh", "submit.sh", *options], cwd=drivers, env=environment, process_group=0,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            )  # fmt: skip
+            processes.append(submit)
+            with Load(server, 2) as load_:
+                load_.wait_for(200)
+            wait_for_cut(submit, config, server.executed)
+            (driver,) = (
+                pid for pid, line in children(submit.pid).items()
+                if line.startswith(sys.executable) and "job.py my.toml" in line
+            )  # fmt: skip
+            os.kill(driver, signal.SIGTERM)
+            _, err = submit.communicate(timeout=_WAIT_S)
+            assert submit.returncode == 0, err.decode()[-5000:]
+        check_tables(config, server, ["t.a", "t.b"])
+
+
+def wait_for_cut(submit: subprocess.Popen[bytes], config: Config, executed: str) -> None:
+    def is_shown() -> bool:
+        assert submit.poll() is None, submit.communicate()[1].decode()[-5000:]
+        try:
+            return str(status(config.target.path)["gtid_executed"]) == executed
+        except SparkReplError:  # nothing is there yet
+            return False
+
+    wait_until(is_shown, _WAIT_S, each_s=0.5)
