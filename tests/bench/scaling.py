@@ -18,13 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from spark_repl.apply.start.replica import Parts
+from spark_repl import Config
 from spark_repl.decode.stage_worker import stage
+from spark_repl.runtime.workers import Guarded
 from spark_repl.schedule.until import Until
 from spark_repl.write.rows.direct_writer import write_direct
 from tests.support import local_delta
@@ -34,15 +36,15 @@ def _pin(core: Any) -> None:
     os.sched_setaffinity(0, {core.get()})
 
 
-class Pool:
+class Pool(local_delta.Here):
     """``Workers`` in processes, each on a core of its own; one job at a time, and timed."""
 
     seconds = 0.0
     _lock = threading.Lock()
     _pools: dict[int, ProcessPoolExecutor] = {}
 
-    def __init__(self, spark: Any, count: int) -> None:
-        self.spark, self.count, self.task_retries = spark, count, 0
+    def __init__(self, spark: Any, count: int, config: Config) -> None:
+        super().__init__(spark, count, config)
         if count not in Pool._pools:
             context = get_context("forkserver")
             cores = context.Manager().Queue()
@@ -50,16 +52,13 @@ class Pool:
                 cores.put(core)
             Pool._pools[count] = ProcessPoolExecutor(count, context, _pin, (cores,))
 
-    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
-        """Raises what a task does."""
+    def outcomes(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
         with Pool._lock:
             began = time.perf_counter()
-            found = list(Pool._pools[self.count].map(function, tasks))
+            found = list(Pool._pools[self.count].map(Guarded(function).outcome, tasks))
             if function in (stage, write_direct):  # not compaction's
                 Pool.seconds += time.perf_counter() - began
         return found
-
-    outcomes = run
 
 
 def stage_seconds(log: str, cores: int, prepared: str) -> float:
@@ -79,7 +78,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     best: dict[int, float] = {}
-    with patch.object(local_delta, "HERE", Parts(Pool, local_delta.LocalDelta)):
+    parts = replace(local_delta.HERE, workers=Pool)
+    with patch.object(local_delta, "HERE", parts):
         for _ in range(options.rounds + 1):  # the first one warms the processes up
             for cores in (1, 2):
                 seconds = stage_seconds(options.log, cores, options.prepared)
