@@ -44,10 +44,10 @@ _outlived: set[threading.Thread] = set()
 
 
 def pytest_runtest_logfinish() -> None:
-    """End the renewals of the leases of targets that the test has claimed and not released.
+    """Stop renewing the leases that the test has claimed and not released.
 
-    They end with their ``Control``. One in a reference cycle, for example in the traceback that
-    ``pytest.raises`` keeps, would live on, and write beside later tests.
+    The renewals end with their ``Control``. A ``Control`` in a reference cycle, for example in the
+    traceback that ``pytest.raises`` keeps, would live on, and write during later tests.
     """
     global _outlived
     if _leases() - _outlived:

@@ -147,7 +147,7 @@ def bench_apply(
 
     ``fresh_index``: first remove the tables' key indexes, so that their rebuild is included in the
     time. ``below``: folder of the targets, also in a bucket; by default a temporary folder.
-    ``master``: Spark's; by default threads of this process's JVM, one for each worker.
+    ``master``: URL of the Spark master; by default ``local[workers]``.
     """
     from ..apply.start.replica import Replica
     from ..runtime.spark_session import build_session

@@ -235,8 +235,8 @@ def shares_tables(config: Config) -> bool:
 
 
 def record_registration(config: Config, control: Control) -> None:
-    """Record, for channels that feed the same tables, whether this one registers them: another one
-    hands an entry over only if somebody drops it later. Raise as ``Control.write``."""
+    """Record whether the channel registers its tables, if other channels may feed them. Other
+    channels give an entry only to a channel that registers. Raise as ``Control.write``."""
     if shares_tables(config):
         record_registers(control, config.catalog.registers)
 

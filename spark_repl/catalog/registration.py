@@ -133,31 +133,41 @@ class TableRegistration:
         difference = reconcile(entries, existing, self.owner)
         gone = [name for name in difference.drop if name not in waiting]
         wanted = self._wanted_by_other_channels() if gone else {}
-        fed = [n for n in gone if n in wanted and existing[n].is_at(wanted[n].location)]
+        given = {n: e for n in gone if (e := _at(existing[n], wanted.get(n, ()))) is not None}
         return replace(
             difference,
-            replace=(*difference.replace, *(wanted[name] for name in fed)),
-            drop=tuple(name for name in gone if name not in fed),
+            replace=(*difference.replace, *given.values()),
+            drop=tuple(name for name in gone if name not in given),
         )
 
     def _drop_if_gone(self, catalog: CatalogClient, entries: Iterable[CatalogEntry]) -> None:
-        """Drop those of the entries that now belong to a channel whose newest cut lacks the table:
-        it has dropped the table meanwhile, and has found the entry of this channel. Raise
-        CatalogError."""
+        """Drop each entry that was given to a channel whose newest cut lacks the table, or give it
+        to another channel that feeds the table. The first channel has dropped the table meanwhile,
+        and has left the entry, which this channel still owned. Raise CatalogError."""
         given = [entry for entry in entries if not entry.has_owner(self.owner)]
-        wanted = self._wanted_by_other_channels() if given else {}
-        for entry in given:
-            if wanted.get(entry.name) != entry:
-                drop_own(catalog, entry.name, entry.has_same_marks)
+        while given:
+            wanted, left = self._wanted_by_other_channels(), given
+            given = []
+            for entry in left:
+                owners = wanted.get(entry.name, [])
+                if entry in owners:
+                    continue
+                if (other := _at(entry, owners)) is None:
+                    drop_own(catalog, entry.name, entry.has_same_marks)
+                elif any(map(entry.has_same_marks, _entries(catalog, [entry.name]).values())):
+                    catalog.replace(other)
+                    given.append(other)
 
-    def _wanted_by_other_channels(self) -> dict[EntryName, CatalogEntry]:
-        """Return the entries that other channels want, each with that channel as its owner."""
-        entries = {}
+    def _wanted_by_other_channels(self) -> dict[EntryName, list[CatalogEntry]]:
+        """Return the entries that other channels want, by name, each with that channel as its
+        owner."""
+        entries: dict[EntryName, list[CatalogEntry]] = {}
         for channel, cut in self._other_channels():
             tables, owner = reader_tables(cut), EntryOwner(self.owner.target, channel)
             for name, table in replace(self._naming, channel=channel).assign(tables)[0].items():
                 location = self._layout.table(tables[table].path)
-                entries[name] = CatalogEntry(name, location, properties=owner.properties(table))
+                entry = CatalogEntry(name, location, properties=owner.properties(table))
+                entries.setdefault(name, []).append(entry)
         return entries
 
     def _adopted(self, entry: CatalogEntry) -> CatalogEntry:
@@ -165,6 +175,11 @@ class TableRegistration:
         if not any(entry.has_owner(former) for former in self._former):
             return entry
         return replace(entry, properties=self.owner.properties(""))
+
+
+def _at(entry: CatalogEntry, others: Iterable[CatalogEntry]) -> CatalogEntry | None:
+    """Return the first of ``others`` that is at the entry's location, or None."""
+    return next((other for other in others if entry.is_at(other.location)), None)
 
 
 def _entries(catalog: CatalogClient, names: Iterable[EntryName]) -> dict[EntryName, CatalogEntry]:

@@ -117,7 +117,7 @@ def init(options: argparse.Namespace) -> int:
         elif not options.json:
             print(f"nothing was written: without --plan, init writes {options.config}",
                   file=sys.stderr)  # fmt: skip
-        return 1 if looked and looked.errors else 0
+        return 1 if any(finding.level == ERROR for finding in findings) else 0
     files = _write_all(options, answers.place, text, config.channel)
     tell(findings)
     errors = sum(finding.level == ERROR for finding in findings)

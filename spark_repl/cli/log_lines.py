@@ -35,8 +35,8 @@ class JsonLines(logging.Formatter):
 
 
 class StandardError(logging.StreamHandler[TextIO]):
-    """Writes to what ``sys.stderr`` is at that moment: a progress bar replaces it, and prints lines
-    above itself."""
+    """A handler that writes to the current ``sys.stderr``. A progress bar replaces ``sys.stderr``,
+    and prints lines above itself."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)

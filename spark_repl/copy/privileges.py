@@ -100,8 +100,8 @@ def check_privileges(
     unlocked = [name for name in views if not grants.allows("LOCK TABLES", database_of(name))]
     if unlocked:
         raise SourceError(
-            "the account may not lock the table for the moment in which its copy begins, which a"
-            " table without a key or with partial row images needs",
+            "the account may not lock the table, and a table without a key or with partial row"
+            " images can only be copied after a brief lock",
             number=1044, table=unlocked[0],
             hint=grants.hint("LOCK TABLES", sorted({*map(database_of, unlocked)})),
         )  # fmt: skip

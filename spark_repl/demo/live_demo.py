@@ -111,7 +111,7 @@ class _Signals:
 
 class LiveDemo:
     """A run of the demo. ``carry_out`` ends at the end of its input, ``quit`` or a signal, and then
-    ends what it started. ``lock``: the descriptor of the folder's lock, which ``run`` holds too."""
+    ends what it started. ``lock``: descriptor of the folder's lock, which ``run`` also holds."""
 
     def __init__(
         self, options: LiveOptions, folder: Path, signals: _Signals, lock: int | None = None
@@ -443,9 +443,9 @@ def _lock(folder: Path) -> int:
 def _remove_abandoned() -> None:
     """Remove the temporary folders of this account's demos that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-            continue
         with suppress(OSError), open(folder / _LOCK, "rb") as lock:
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+                continue
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its demo or run still runs
             print(f"Removed {folder}: the demo that created it was killed", flush=True)
             shutil.rmtree(folder, ignore_errors=True)

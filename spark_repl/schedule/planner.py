@@ -54,7 +54,11 @@ class Planner:
         """Return the group that starts with transaction ``first``; None after the last one."""
         if first == len(batch.records):
             return None
-        most = slice(first, first + 2 * self._limits.transactions)
+        end = first + 2 * self._limits.transactions
+        later = batch.barrier[first + 1 : end]
+        if later.any():  # no group goes past a barrier, and there may be as many as transactions
+            end = first + 2 + int(later.argmax())
+        most = slice(first, end)
         barrier, sizes = batch.barrier[most], batch.records["uncompressed"][most]
         rows = self._estimate.rows(sizes)
         last = first + first_group(barrier, sizes, rows, self._limits)

@@ -87,8 +87,8 @@ def test_the_longest_tier_counts(log: LogWriter, target: Path, longest: str) -> 
 
 
 def test_up_to_the_end_of_its_promise(log: LogWriter, target: Path) -> None:
-    """Its files were removed right behind it. Three minutes before it is listed, and read, also if
-    the test takes one of them; a minute behind it is not listed."""
+    """The files are removed right after the promise ends. Three minutes before that, the cut is
+    listed and read, also if the test takes a minute. A minute after that, it is not listed."""
     keys = {**SHORT, "every_cut_hours": 6}
     begun(log, target, keys)
     log.transaction(update(A, ((1, "x"), (1, "p"))))

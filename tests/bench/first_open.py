@@ -3,7 +3,7 @@
     python -m tests.bench.first_open [--commits 10000] [--rows 100000] [--rounds 3]
 
 Makes two tables with the same rows and as many commits: one of the applier's, and one of Spark's.
-The commits behind the first ones add one of the table's files again; the last checkpoint is a
+The later commits add one of the table's files again; the last checkpoint is a
 hundred commits old. Each round opens each table in a new Spark, by turns, and counts its rows.
 Prints JSON: for each table and round the seconds from the ready session to the count, and the
 seconds of a second count in that session.

@@ -1,9 +1,9 @@
-"""Reading a table behind many changes, beside an OPTIMIZEd copy of it.
+"""Reads of a table after many changes, compared with an optimized copy.
 
     python -m tests.bench.reads LOGS [--changes 10000 1000000] [--group 20000] [--rounds 7]
 
 LOGS: the folder in which ``make_logs`` made ``single_rows``. Applies table bench.r0 of that log, in
-groups of ``--group`` transactions of the log (a tenth of them change the table). Behind each number
+groups of ``--group`` transactions of the log (a tenth of them change the table). After each number
 of changes it copies the table, has Spark rewrite the copy (OPTIMIZE, and PURGE of deletion
 vectors), and has each engine scan both, and look up a row by its key in both, by turns. Prints a
 line of JSON for each number of changes: the median seconds of table and copy, and their ratio.

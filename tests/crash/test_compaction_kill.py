@@ -47,8 +47,8 @@ def java_below(pid: int) -> list[int]:
 
 
 def kill_behind_a_rewrite(applier: int, log: Path, timeout_s: float) -> bool:
-    """Kills the applier's JVM as soon as an OPTIMIZE lies in the table's log, and the applier has
-    one: it starts beside the first groups."""
+    """Kill the applier's JVM as soon as the table's log has an OPTIMIZE. The JVM may start later:
+    it starts while the first groups are applied."""
     seen, until = set[str](), time.monotonic() + timeout_s
     while time.monotonic() < until:
         names = os.listdir(log) if log.is_dir() else []

@@ -161,8 +161,8 @@ def test_a_streams_checkpoint_is_bounded(relay, tmp_path):
 
 
 def purged(folder: Path) -> None:
-    """Purges all files but the last, once the reader of the stream that has ended is gone: until
-    its process ends, it holds the file that it was in, and all later ones stay with it."""
+    """Purge all files but the last, after the reader of the ended stream has gone. Until its
+    process ends, the reader holds the file that it read and all later ones."""
     wait_until(lambda: not purge(folder, 100).warning, each_s=0.1)
 
 

@@ -20,8 +20,8 @@ class Step(NamedTuple):
 
 
 def open_below(folder: Path) -> list[str]:
-    """The files and folders below ``folder`` that this process has open; other threads have
-    others."""
+    """Return the files and folders below ``folder`` that this process has open. Other threads have
+    files open elsewhere."""
     links = list[str]()
     for fd in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):  # closed meanwhile

@@ -1,7 +1,7 @@
 """Waiting for a condition instead of for a time.
 
-A limit only ends a wait for what never happens: a busy machine is several times slower than an idle
-one.
+A limit ends only a wait for a condition that never holds. The limits are long, because a busy
+machine is several times slower than an idle one.
 """
 
 from __future__ import annotations

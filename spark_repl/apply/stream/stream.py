@@ -152,7 +152,9 @@ class RelayStream:
             if self._has_ended:
                 return
             coordinator, index = self._coordinator, self._applied.view.index
-            records = index.slice(coordinator.mark.position, index.end, _FIRST_BATCH)
+            groups = self._config.apply.group_max_transactions * _BATCH_GROUPS
+            most = min(groups, _FIRST_BATCH)
+            records = index.slice(coordinator.mark.position, index.end, most)
             within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
             try:
                 self._apply_records(records[:within])

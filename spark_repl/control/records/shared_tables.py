@@ -173,7 +173,7 @@ def record_registers(control: Control, registers: bool) -> None:
 
 
 def does_register(control: Control) -> bool:
-    """Return whether the channel registers its tables in a catalog, by its last start."""
+    """Return whether the channel registers its tables in a catalog, as of its last start."""
     rows = control.rows(REGISTERS)
     return bool(rows and json.loads(rows[-1]["detail"])[REGISTERS])
 

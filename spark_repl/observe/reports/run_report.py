@@ -98,7 +98,7 @@ def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     ``owner``, the target's last one, supersedes the report if it is another process, or if it came
     after a run that no longer exists. A first copy owns the target before there is an applier. A
     run of this host may wait for the lease of an owner on another one. ``alive`` in the result:
-    whether the run's process exists; ``here``: whether that can be seen from this process.
+    whether the run's process exists; ``here``: whether this process can check that.
     """
     recorded = _read(path)
     if not recorded:

@@ -92,9 +92,10 @@ class Endpoint:
             self._server = family((host, port), _handler(self))
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
+            free = port + 1 if port < 65535 else port - 1
             raise ConfigError(
                 f"observe.listen: can't listen on {observe.listen}: {reason}",
-                hint=f'observe.listen = "127.0.0.1:{port + 1}" or another free port; "" for none',
+                hint=f'set observe.listen = "127.0.0.1:{free}" or a free port; "" for no page',
             ) from error
         self.port = self._server.server_address[1]
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"

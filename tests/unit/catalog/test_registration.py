@@ -224,3 +224,24 @@ def test_an_entry_is_dropped_if_the_other_channel_drops_its_table_meanwhile() ->
     eu.carry_out(catalog, cut_of({}))
     assert "replace" in catalog.requests
     assert catalog.locations == {}
+
+
+def test_an_entry_passes_on_if_the_channel_that_got_it_drops_its_table_meanwhile() -> None:
+    """A third channel feeds the table, and takes its entry for granted."""
+    asia = {"lake.orders//asia": "lake/orders//3"}
+    owners = {name: EntryOwner("/lake", name) for name in ("us", "asia")}
+    newest = {"us": cut_of(US), "asia": cut_of(asia)}
+
+    class Meanwhile(MemoryCatalog):
+        def replace(self, entry: CatalogEntry) -> None:
+            if {*newest} == {*owners}:
+                (receiver,) = (name for name, owner in owners.items() if entry.has_owner(owner))
+                del newest[receiver]
+            super().replace(entry)
+
+    catalog, eu = Meanwhile(), registration(other_channels=newest.items)
+    eu.carry_out(catalog, cut_of(EU))
+    eu.carry_out(catalog, cut_of({}))
+    assert catalog.locations == {"lake.orders": "/lake/lake/orders"}
+    (left,) = newest
+    assert all(entry.has_owner(owners[left]) for entry in catalog.tables.values())

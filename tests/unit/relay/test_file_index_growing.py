@@ -15,7 +15,7 @@ from spark_repl.relay.record import RECORD
 
 
 def _resident_mib(folder: Path) -> float:
-    """Of this process: what it maps of files in a folder, also of those that have no name."""
+    """Return the MiB that this process maps of a folder's files, also of removed ones."""
     size_kib, is_below = 0, False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if re.match("[0-9a-f]+-", line):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from spark_repl.relay.record import RECORD, Kind
 from spark_repl.relay.xa_branches import Branch, XaGroup
 from spark_repl.schedule.group import BY_HAND_MAX, NO_SLOT, ByHand, Group, StagedGroup
 from spark_repl.schedule.planner import Planner, assign_workers
+from spark_repl.schedule.waves import GroupLimits, first_group
 
 UUID = "11111111-2222-3333-4444-555555555555"
 OTHERS = GtidSet.parse(f"{UUID}:1-4")
@@ -144,3 +146,22 @@ def test_a_batch_is_cut_into_groups() -> None:
         cut.append((len(one.records), one.with_rows))
         first = one.last
     assert cut == [(2, True), (1, False), (2, True)] and first == 5
+
+
+@pytest.mark.parametrize("most", [1, 3, 50])
+def test_a_group_ends_where_it_would_in_the_whole_rest(most: int) -> None:
+    """The planner looks no further than it has to, wherever statements are."""
+    choose = random.Random(most)
+    found = records(60)
+    for at in choose.sample(range(60), 9):
+        found["kind"][at] = Kind.QUERY
+    planner, limits = (
+        Planner(Apply(group_max_transactions=most)),
+        GroupLimits(most, 1 << 20, 1 << 28),
+    )
+    batch, first = planner.batch(found), 0
+    while (one := planner.group(batch, first)) is not None:
+        rest = batch.barrier[first:], batch.records["uncompressed"][first:], np.zeros(60 - first)
+        assert one.last == first + first_group(*rest, limits)
+        first = one.last
+    assert first == 60

@@ -41,7 +41,7 @@ def test_unknown_disks_are_no_problem(tmp_path: Path) -> None:
 def test_sparks_scratch_folder_is_that_of_the_applier(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not that of the process that looks, nor that of its host."""
+    """Not that of the process that asks for the status, nor that of its host."""
     here, file = Owner.me("c"), str(tmp_path / "status.json")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/of/the/applier,/other")
     ApplierStatus(file, Config(), 1).stopped(None)
