@@ -150,7 +150,7 @@ def test_each_setting_that_does_not_suffice_is_named() -> None:
         check(Source(), gtid_mode="OFF_PERMISSIVE")
     assert str(caught.value.hint).startswith(
         "SET PERSIST enforce_gtid_consistency = ON; SET PERSIST gtid_mode = ON_PERMISSIVE;"
-        " SET PERSIST gtid_mode = ON ("
+        " SET PERSIST gtid_mode = ON;"
     )
 
 

@@ -339,6 +339,7 @@ def test_a_process_that_is_suspended_is_taken_over_and_fenced(kind, tmp_path, mo
             assert read_line(process) == "written"
             process.send_signal(signal.SIGSTOP)
             rival = Control(path, "c")
+            rival.lease_s = 4  # by its first renewal the other one's lease thread sees the takeover
             wait_until_unclaimed(rival)
             assert rival.claim() == 2 and rival.took_over
             process.send_signal(signal.SIGCONT)
