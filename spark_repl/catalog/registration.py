@@ -177,9 +177,9 @@ class TableRegistration:
         return replace(entry, properties=self.owner.properties(""))
 
 
-def _at(entry: CatalogEntry, others: Iterable[CatalogEntry]) -> CatalogEntry | None:
-    """Return the first of ``others`` that is at the entry's location, or None."""
-    return next((other for other in others if entry.is_at(other.location)), None)
+def _at(entry: CatalogEntry, candidates: Iterable[CatalogEntry]) -> CatalogEntry | None:
+    """Return the first of ``candidates`` that is at the entry's location, or None."""
+    return next((other for other in candidates if entry.is_at(other.location)), None)
 
 
 def _entries(catalog: CatalogClient, names: Iterable[EntryName]) -> dict[EntryName, CatalogEntry]:
