@@ -108,6 +108,7 @@ def init(options: argparse.Namespace) -> int:
     findings = list(looked.findings) if looked else []
     findings += place_findings(answers.place, config, tomllib.loads(text))
     findings += folder_findings(config) if looked and answers.place == "laptop" else []
+    errors = sum(finding.level == ERROR for finding in findings)
     if looked and looked.planned and (terminal or (options.plan and not options.json)):
         print("\n".join(plan_lines(looked.planned)))
     if options.plan:
@@ -117,10 +118,9 @@ def init(options: argparse.Namespace) -> int:
         elif not options.json:
             print(f"nothing was written: without --plan, init writes {options.config}",
                   file=sys.stderr)  # fmt: skip
-        return 1 if any(finding.level == ERROR for finding in findings) else 0
+        return 1 if errors else 0
     files = _write_all(options, answers.place, text, config.channel)
     tell(findings)
-    errors = sum(finding.level == ERROR for finding in findings)
     fields = {
         "config": options.config,
         "server_id": answers.values.get("source.server_id", Config().source.server_id),

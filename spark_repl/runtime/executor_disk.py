@@ -85,13 +85,17 @@ def executor_disk(master: str, config: Config) -> ExecutorDisk | None:
 def local_folder() -> str:
     """Return a folder for temporary files on this process's machine. On an executor it is
     Spark's."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+    return _first_local_dir() or tempfile.gettempdir()
 
 
 def spark_scratch_folder() -> str:
     """Return Spark's scratch folder on this process's machine: of SPARK_LOCAL_DIRS, or else
     Spark's default of ``spark.local.dir``."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or _SPARK_SCRATCH
+    return _first_local_dir() or _SPARK_SCRATCH
+
+
+def _first_local_dir() -> str:
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
 
 
 def has_own_disk() -> bool:

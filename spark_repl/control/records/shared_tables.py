@@ -3,7 +3,7 @@
 What the channels agree on is a row of the control table of the channel that had the target first,
 as notes of names are. The first channel to come writes the row, so that all have one folder. Each
 start compares its own configuration with it. Each channel records in its own control table whether
-it registers tables in a catalog, because a shared table has one entry there. ``Shards`` is a
+it registers tables in a catalog, because a shared table has one entry in it. ``Shards`` is a
 reader's view: tables of one shape as one table, with a column for the part of the name that
 differs.
 """
