@@ -88,19 +88,12 @@ class GtidSet:
         Entries with gno 0 (anonymous transactions) are left out. There is no loop over n.
         """
         numbers = np.asarray(gno, np.int64)
-        keys = _source_keys(uuid, tag, len(numbers))
-        numbered = numbers > 0
-        if not numbered.all():
-            keys, numbers = keys[numbered], numbers[numbered]
         intervals: dict[Source, list[Interval]] = {}
-        if len(numbers) == 0:
-            return cls()
-        if (keys == keys[0]).all():
-            intervals[_split_key(keys[0])] = _runs(numbers)
-        else:
-            distinct, which = np.unique(keys, return_inverse=True)
-            for i, key in enumerate(distinct):
-                intervals[_split_key(key)] = _runs(numbers[which == i])
+        for source, own in _by_source(uuid, tag, len(numbers)):
+            ordered = numbers if own is None else numbers[own]
+            ordered = ordered if (ordered > 0).all() else ordered[ordered > 0]
+            if len(ordered):
+                intervals[source] = _runs(ordered)
         return cls(intervals)
 
     @classmethod
@@ -147,13 +140,12 @@ class GtidSet:
         held = np.zeros(len(numbers), bool)
         if not self:
             return held
-        keys = _source_keys(uuid, tag, len(numbers))
-        for (source, name), intervals in self._intervals.items():
-            of_source = keys == np.bytes_(source + name.encode())
-            if of_source.any():
-                edges = np.array(intervals, np.int64).ravel()
+        for source, own in _by_source(uuid, tag, len(numbers)):
+            edges = np.array(self._intervals.get(source, ()), np.int64).ravel()
+            if len(edges):
+                which: Any = slice(None) if own is None else own
                 # A number after an odd number of edges is inside an interval.
-                held[of_source] = np.searchsorted(edges, numbers[of_source], "right") % 2 == 1
+                held[which] = np.searchsorted(edges, numbers[which], "right") % 2 == 1
         return held
 
     def union(self, other: GtidSet) -> GtidSet:
@@ -270,23 +262,34 @@ def _subtract(left: tuple[Interval, ...], right: tuple[Interval, ...]) -> list[I
 
 
 def _runs(numbers: np.ndarray) -> list[Interval]:
-    ordered = numbers if (np.diff(numbers) > 0).all() else np.unique(numbers)
-    cuts = np.flatnonzero(np.diff(ordered) != 1) + 1
-    starts = ordered[np.concatenate(([0], cuts))]
-    ends = ordered[np.concatenate((cuts - 1, [len(ordered) - 1]))] + 1
+    steps = np.diff(numbers)
+    if not (steps > 0).all():
+        numbers = np.unique(numbers)
+        steps = np.diff(numbers)
+    cuts = np.flatnonzero(steps != 1) + 1
+    starts = numbers[np.concatenate(([0], cuts))]
+    ends = numbers[np.concatenate((cuts - 1, [len(numbers) - 1]))] + 1
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
-def _source_keys(uuid: Any, tag: Any, n: int) -> np.ndarray:
-    """Return S48[n]: the UUID's bytes, then the tag. numpy ignores trailing zeros of S values,
-    which is safe because UUID and tag have fixed places."""
+def _by_source(uuid: Any, tag: Any, n: int) -> list[tuple[Source, np.ndarray | None]]:
+    """Return each source of n GTIDs, with bool[n]: which GTIDs it numbers; None if it numbers all
+    of them."""
+    if n == 0:
+        return []
+    uuids = np.asarray(uuid)
+    if uuids.ndim == 2:
+        uuids = np.ascontiguousarray(uuids).view("V16").reshape(n)
+    tags = np.zeros(n, "S32") if tag is None else np.asarray(tag, "S32")
+    first, first_tag = uuids[0], tags[0]
+    if (uuids == first).all() and (tags == first_tag).all():  # of most logs; no copy of n keys
+        return [((bytes(first), first_tag.decode()), None)]
     raw = np.zeros((n, 48), np.uint8)
-    if n:
-        raw[:, :16] = np.ascontiguousarray(uuid).view(np.uint8).reshape(n, 16)
-        if tag is not None:
-            tags = np.ascontiguousarray(np.asarray(tag, "S32"))
-            raw[:, 16:] = tags.view(np.uint8).reshape(n, 32)
-    return raw.view("S48").reshape(n)
+    raw[:, :16] = np.ascontiguousarray(uuids).view(np.uint8).reshape(n, 16)
+    raw[:, 16:] = np.ascontiguousarray(tags).view(np.uint8).reshape(n, 32)
+    # NumPy ignores trailing zeros of S values: no harm, as UUID and tag have fixed places.
+    distinct, which = np.unique(raw.view("S48").reshape(n), return_inverse=True)
+    return [(_split_key(key), which == number) for number, key in enumerate(distinct)]
 
 
 def _split_key(key: bytes) -> Source:

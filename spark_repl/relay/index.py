@@ -92,7 +92,7 @@ class TransactionIndex:
 
     @cached_property
     def records(self) -> np.ndarray:
-        """All records, RECORD[n], copied. Use ``slice`` for a long log."""
+        """All records, RECORD[n]. Use ``slice`` for a long log."""
         return self._numbered([index.records for index in self.files])
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class TransactionIndex:
 
     def slice(self, start: int, end: int, most: int | None = None) -> np.ndarray:
         """Return the records of transactions that begin at or after ``start`` and end up to
-        ``end``; at most the first ``most``."""
+        ``end``; at most the first ``most``. They can't be changed: most are in a mapped file."""
         shift = self.base << OFFSET_BITS
         first, last = start - shift, end - shift
         parts, left = list[np.ndarray](), sys.maxsize if most is None else most
@@ -157,10 +157,16 @@ class TransactionIndex:
         return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
     def _numbered(self, parts: list[np.ndarray]) -> np.ndarray:
-        out = np.concatenate(parts) if parts else np.zeros(0, RECORD)  # a copy, which may change
-        if self.base:
+        parts = [part for part in parts if len(part)]
+        if len(parts) == 1 and not self.base:
+            out = parts[0].view(np.ndarray)  # no copy: a long log has gigabytes of records
+        else:
+            # NumPy copies structures field by field, and bytes at once.
+            whole = [np.ascontiguousarray(part).view(np.uint8) for part in parts]
+            out = np.concatenate(whole or [np.zeros(0, np.uint8)]).view(RECORD)
             out["position"] += self.base << OFFSET_BITS
             out["end"] += self.base << OFFSET_BITS
+        out.flags.writeable = False
         return out
 
 

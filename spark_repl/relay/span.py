@@ -67,7 +67,8 @@ class Span:
 
     @classmethod
     def of(cls, path: str, file_no: int, records: Any) -> Span:
-        """Return the span of the index records of one file, in the log's order."""
+        """Return the span of index records of one file, given in the log's order as an array or as
+        columns."""
         return cls(
             path,
             file_no,
@@ -86,6 +87,23 @@ class Span:
         if self.at is not None:
             return self.at
         return (np.int64(self.file_no) << OFFSET_BITS) + self.starts
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the span as it travels to a worker: four bytes for each transaction, not 17."""
+        lengths, gaps = self.ends - self.starts, self.starts[1:] - self.ends[:-1]
+        narrow = np.uint32 if lengths.max(initial=0) >> 32 == 0 else np.int64
+        apart = np.flatnonzero(gaps)
+        places = self.starts[:1], lengths.astype(narrow), apart, gaps[apart]
+        packed = {"starts": places, "ends": None, "compressed": np.packbits(self.compressed)}
+        return {**self.__dict__, **packed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        first, lengths, apart, gaps = state["starts"]
+        steps = lengths.astype(np.int64)
+        ends = np.cumsum(steps) + first
+        ends[1:] += np.cumsum(np.bincount(apart, gaps, max(0, len(ends) - 1)).astype(np.int64))
+        bits = np.unpackbits(state["compressed"], count=len(ends)).astype(np.bool_)
+        self.__dict__.update(state, starts=ends - steps, ends=ends, compressed=bits)
 
     def open(self) -> BinaryIO:
         """Open the bytes in which the offsets count."""

@@ -167,7 +167,8 @@ def pieces_of(log: RelayLog, record: Any, base: int) -> tuple[Piece, ...]:
 
 
 def is_split(records: Any) -> Any:
-    """Return bool, or bool[n]: whether the transactions of index records are in several files."""
+    """Return bool, or bool[n]: whether the transactions of index records, given as an array or as
+    columns, are in several files."""
     return records["position"] >> OFFSET_BITS != records["end"] >> OFFSET_BITS
 
 

@@ -70,15 +70,14 @@ def starting(
     may_end: Callable[[], bool] = lambda: True,
     end_spark: Callable[[], None] = end_launched_spark,
 ) -> Iterator[StartingSession]:
-    """Build a session on a thread. At the end of the context, wait for the thread, because a
-    process must not end while its JVM starts. After Ctrl-C, end the start first."""
+    """Build a session on a thread. At the end of the context, end a start that nobody needed, and
+    wait for the thread, because a process must not end while its JVM starts."""
     session = StartingSession(build, may_end, end_spark)
     try:
         yield session
-    except KeyboardInterrupt:
-        session.give_up()
-        raise
     finally:
+        if not session.done():
+            session.give_up()
         session.join()
 
 

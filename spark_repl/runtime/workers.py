@@ -31,6 +31,8 @@ _BUNDLES = 4
 # Work up to these sizes takes less time in this process than the start of a Spark job: bytes of log
 # to read, staged rows to write, bytes of data files to rewrite.
 HERE_LOG_BYTES, HERE_ROWS, HERE_FILE_BYTES = 1 << 19, 4000, 1 << 20
+_WHILE_BUILT = 32
+"""times as much work takes less time in this process than waiting for the session's start"""
 
 _MESSAGE_MIB = 128
 """Spark's default of ``spark.rpc.message.maxSize``, which a task must fit into"""
@@ -64,10 +66,15 @@ class Workers:
         the session is being built."""
         return (wait or is_built(self._session)) and self.disk is not None
 
-    @staticmethod
-    def is_small(*, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
-        """Return whether this amount of work costs less in this process than as a Spark job."""
-        return log_bytes <= HERE_LOG_BYTES and rows <= HERE_ROWS and file_bytes <= HERE_FILE_BYTES
+    def is_small(self, *, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
+        """Return whether this amount of work costs less in this process than as a Spark job, for
+        which the session may still have to be built."""
+        times = 1 if is_built(self._session) else _WHILE_BUILT
+        return (
+            log_bytes <= HERE_LOG_BYTES * times
+            and rows <= HERE_ROWS * times
+            and file_bytes <= HERE_FILE_BYTES * times
+        )
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
         """Run tasks, the heaviest first, and return their results in order.

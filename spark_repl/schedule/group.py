@@ -109,9 +109,11 @@ class Group:
     @cached_property
     def shares(self) -> dict[int, str]:
         """Return the last transaction of each worker, by the worker's number."""
-        workers, distance = np.unique(self.worker[::-1], return_index=True)
-        last = len(self.worker) - 1 - distance
-        return {int(k): gtid_name(self.records[i]) for k, i in zip(workers, last, strict=True)}
+        backwards, end = self.worker[::-1], len(self.worker) - 1
+        return {
+            number: gtid_name(self.records[end - int(np.argmax(backwards == number))])
+            for number in np.flatnonzero(np.bincount(self.worker)).tolist()
+        }
 
     @property
     def start(self) -> int:
@@ -138,7 +140,7 @@ class Group:
     @cached_property
     def waves(self) -> int:
         """Return the number of waves that have transactions in the group."""
-        return len(np.unique(self.wave))
+        return 1 + int(np.count_nonzero(np.diff(self.wave)))  # they ascend
 
     @property
     def with_rows(self) -> bool:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """Records [n] with their waves [n]. ``barrier`` [n]: the transaction gets its own group."""
+    """Records [n] with their waves [n] and uncompressed ``sizes`` [n]. ``barrier`` [n]: the
+    transaction gets its own group."""
 
     records: Records
+    sizes: npt.NDArray[np.int64]
     wave: npt.NDArray[np.int32]
     barrier: npt.NDArray[np.bool_]
     warnings: list[str]
@@ -48,7 +50,9 @@ class Planner:
             f"{text} [position {RelayPosition.unpack(int(records['position'][at]))}]"
             for at, text in doubts
         ]
-        return Batch(records, wave, barrier, warnings)
+        return Batch(
+            records, np.ascontiguousarray(records["uncompressed"]), wave, barrier, warnings
+        )
 
     def group(self, batch: Batch, first: int) -> Group | None:
         """Return the group that starts with transaction ``first``; None after the last one."""
@@ -59,7 +63,7 @@ class Planner:
         if later.any():  # no group goes past a barrier, and there may be as many as transactions
             end = first + 2 + int(later.argmax())
         most = slice(first, end)
-        barrier, sizes = batch.barrier[most], batch.records["uncompressed"][most]
+        barrier, sizes = batch.barrier[most], batch.sizes[most]
         rows = self._estimate.rows(sizes)
         last = first + first_group(barrier, sizes, rows, self._limits)
         group = Group.of(batch.records[first:last], batch.wave[first:last], last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -33,54 +34,71 @@ def stage_tasks(
     ``skip``: by table, which of the group's transactions [n] the table already has. ``template``: a
     task without spans, whose settings every task gets.
     """
-    holds = np.flatnonzero(np.isin(group.records["kind"], WITH_ROWS))
-    records, worker = group.records[holds], group.worker[holds]
-    skip = {table: mask[holds] for table, mask in skip.items()}
+    holds = np.isin(group.records["kind"], WITH_ROWS)
     commits, named = group.xa.commits, template.columns.adds_columns
     tasks = []
-    for number in np.unique(worker).tolist():
-        own = np.flatnonzero(worker == number)
-        branches = {i: commits[at] for i, at in enumerate(holds[own].tolist()) if at in commits}
-        spans = spans_of(log, base, records[own], branches)
+    for number in np.flatnonzero(np.bincount(group.worker[holds])).tolist():
+        own = np.flatnonzero(holds & (group.worker == number))
+        places = np.searchsorted(own, list(commits)).tolist() if commits else []
+        branches = {
+            place: branch
+            for place, (at, branch) in zip(places, commits.items(), strict=True)
+            if place < len(own) and own[place] == at
+        }
+        spans = spans_of(log, base, group.records, branches, own)
         skipped = {table: mask[own] for table, mask in skip.items() if mask[own].any()}
-        names = Commits.of(records[own], *group.gtids_by_hand) if named else None
+        names = Commits.of(group.records[own], *group.gtids_by_hand) if named else None
         tasks.append(replace(template, worker=number, spans=spans, skip=skipped, commits=names))
     return tasks
 
 
 def spans_of(
-    log: RelayLog, base: int, records: Records, branches: Mapping[int, Branch]
+    log: RelayLog,
+    base: int,
+    records: Records,
+    branches: Mapping[int, Branch],
+    own: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Span, ...]:
-    """Return the spans of transactions, given in the order of the log.
+    """Return the spans of transactions, given in the order of the log: all of ``records``, or those
+    with the indexes ``own``.
 
-    ``branches``: by index of its XA COMMIT among the records, the XA branch that it commits.
+    ``branches``: by index of its XA COMMIT among the transactions, the XA branch that it commits.
     """
-    file_no = records["position"] >> OFFSET_BITS
-    apart = np.union1d(list(branches), np.flatnonzero(is_split(records))).astype(np.int64)
+    own = np.arange(len(records)) if own is None else own
+    # Column by column, because NumPy takes structures field by field.
+    columns = {name: records[name][own] for name in ("position", "end", "flags")}
+    file_no = columns["position"] >> OFFSET_BITS
+    apart = np.union1d(list(branches), np.flatnonzero(is_split(columns))).astype(np.int64)
     file_no[apart] = ~apart  # a number of its own: each of these gets a span of its own
+    edges = [0, *(np.flatnonzero(np.diff(file_no)) + 1).tolist(), len(own)]
     return tuple(
-        _branch_span(branches[int(part[0])], records[part[0]])
-        if int(part[0]) in branches
-        else _span(log, base, records[part])
-        for part in np.split(np.arange(len(records)), np.flatnonzero(np.diff(file_no)) + 1)
+        _branch_span(branches[first], int(columns["position"][first]))
+        if first in branches
+        else _span(log, base, {name: column[first:last] for name, column in columns.items()})
+        if file_no[first] >= 0
+        else _joined(log, base, records[own[first]])
+        for first, last in itertools.pairwise(edges)
+        if last > first
     )
 
 
-def _span(log: RelayLog, base: int, records: Records) -> Span:
-    first = records[0]
-    if is_split(first):
-        flags = int(first["flags"])
-        return Span.joined(
-            pieces_of(log, first, base),
-            int(first["position"]),
-            compressed=bool(flags & Flag.COMPRESSED),
-            checksum=bool(flags & Flag.CHECKSUM),
-        )
-    file_no = int(first["position"] >> OFFSET_BITS)
-    return Span.of(log.file(file_no - base).path, file_no, records)
+def _span(log: RelayLog, base: int, columns: Mapping[str, Any]) -> Span:
+    file_no = int(columns["position"][0] >> OFFSET_BITS)
+    return Span.of(log.file(file_no - base).path, file_no, columns)
 
 
-def _branch_span(branch: Branch, record: Any) -> Span:
+def _joined(log: RelayLog, base: int, record: Any) -> Span:
+    """Return the span of a transaction in several files."""
+    flags = int(record["flags"])
+    return Span.joined(
+        pieces_of(log, record, base),
+        int(record["position"]),
+        compressed=bool(flags & Flag.COMPRESSED),
+        checksum=bool(flags & Flag.CHECKSUM),
+    )
+
+
+def _branch_span(branch: Branch, position: int) -> Span:
     return Span(
         branch.path,
         branch.position >> OFFSET_BITS,
@@ -88,6 +106,6 @@ def _branch_span(branch: Branch, record: Any) -> Span:
         np.array([branch.end], np.int64),
         np.array([branch.compressed]),
         branch.checksum,
-        np.array([record["position"]], np.int64),
+        np.array([position], np.int64),
         branch.pieces,
     )

@@ -195,20 +195,26 @@ def _place(size: Any, load: Any, worker_of_run: Any, used: Any) -> None:
 
 
 def groups(
-    barrier: npt.ArrayLike, uncompressed: npt.ArrayLike, rows: npt.ArrayLike, limits: GroupLimits
+    barrier: npt.ArrayLike,
+    uncompressed: npt.ArrayLike,
+    rows: npt.ArrayLike,
+    limits: GroupLimits,
+    most: int | None = None,
 ) -> Ints:
     """Return the bounds b of groups, int64[k+1] ascending from 0 to n: group g is [b[g], b[g+1]).
 
     A transaction with ``barrier`` (DDL), and one that alone exceeds a limit, is a separate group.
-    No other group exceeds a limit. ``rows`` are estimates.
+    No other group exceeds a limit. ``rows`` are estimates. ``most``: look for so many groups only.
     """
+    stops = np.ascontiguousarray(barrier, np.bool_)
     boundaries: Ints = _groups(
-        np.ascontiguousarray(barrier, np.bool_),
+        stops,
         np.ascontiguousarray(uncompressed, np.int64),
         np.ascontiguousarray(rows, np.float64),
         limits.transactions,
         float(limits.rows),
         limits.bytes,
+        len(stops) if most is None else min(most, len(stops)),
     )
     return boundaries
 
@@ -224,10 +230,11 @@ def first_group(
     If the transactions before the next barrier make two groups, they are split in the middle,
     because a small second group would cost as many commits as a large one.
     """
-    most = int(groups(barrier, uncompressed, rows, limits)[1])
-    stops = np.flatnonzero(barrier[1:])
-    upto = int(stops[0]) + 1 if len(stops) else len(barrier)
-    if most == upto:
+    bounds = groups(barrier, uncompressed, rows, limits, 2)
+    most, upto = int(bounds[1]), int(bounds[-1])
+    if most == upto or barrier[most] or barrier[most - 1]:
+        return most
+    if upto < len(barrier) and not barrier[upto]:
         return most
     size, weight = np.cumsum(uncompressed[:upto]), np.cumsum(rows[:upto])
     middle = int(np.searchsorted(size, size[-1] / 2)) + 1
@@ -238,16 +245,18 @@ def first_group(
 
 @jit_allocating
 def _groups(
-    barrier: Any, uncompressed: Any, rows: Any, most: Any, most_rows: Any, size: Any
+    barrier: Any, uncompressed: Any, rows: Any, most: Any, most_rows: Any, size: Any, groups: Any
 ) -> Any:
     n = len(barrier)
-    boundaries = np.zeros(n + 1, np.int64)
+    boundaries = np.zeros(groups + 1, np.int64)
     k = 0
     count, count_rows, count_bytes = 0, 0.0, np.int64(0)
     for i in range(n):
         full = count + 1 > most
         full = full or count_rows + rows[i] > most_rows or count_bytes + uncompressed[i] > size
         if i == 0 or full or barrier[i] or barrier[i - 1]:
+            if k == groups:
+                break
             k += 1
             count, count_rows, count_bytes = 0, 0.0, np.int64(0)
         count += 1

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, patch
 
 import pyarrow as pa
 import pytest
@@ -40,15 +40,18 @@ def run(
     parts: Parts | None = None,
     **apply: Any,
 ) -> Result:
-    """Applies the whole log, through a stream (which takes some seconds to start) or without;
-    ``apply`` are keys of the section [apply], ``keys`` any others; ``parts``: those of the
-    applier."""
+    """Applies the whole log, through a stream, even if the log is so short that it needs none, or
+    without one. ``apply`` are keys of the section [apply], ``keys`` any others; ``parts``: those of
+    the applier."""
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )
     more = {"parts": parts} if parts else {}
     with replica_of(spark, config.override(keys or {}), on_group, **more) as replica:
-        return replica.apply() if stream else apply_without_stream(replica)
+        if not stream:
+            return apply_without_stream(replica)
+        with patch("spark_repl.apply.stream.stream._FIRST_BATCH", 1):
+            return replica.apply()
 
 
 def replica_of(

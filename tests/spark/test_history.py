@@ -98,7 +98,8 @@ def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
     result = run(spark, log.folder, at, stream=True)
     assert result.counters.at_start == (2 if change == "ahead" else 0)
     _whole(spark, at)
-    assert versions(at) == before
+    if change != "ahead":  # whose groups are others
+        assert versions(at) == before
     log.transaction(insert(A, (3, "a")))
     assert run(spark, log.folder, at, stream=True).counters.at_start == 0
     assert (3, "a") in rows(spark, at, A)

@@ -76,6 +76,23 @@ def test_a_small_log_is_applied_before_the_session_is_built(spark, tmp_path):
     assert_applied_once(target)
 
 
+def test_a_log_of_one_batch_needs_no_session(tmp_path):
+    """Nor a stream: its groups are small enough for this process while Spark starts."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    session: Future[SparkSession] = Future()
+    for count in (5_000, 1):
+        for _ in range(count):
+            log.transaction(insert(A, (log.gno, "x" * 100)))
+        with Replica(session, config_of(log, target)) as replica:
+            replica.apply()
+            assert replica.counters.transactions >= count
+    assert not session.done()
+    assert not list((target / "_repl" / "checkpoint").rglob("offsets"))
+    assert len(read(str(target / "t" / "a"))) == 5_001
+    assert_applied_once(target)
+
+
 def test_cascades_of_a_small_group_do_not_wait_for_the_session(tmp_path, monkeypatch):
     """Also on a store, where the disks of executors depend on the session's master."""
     parent, child = Table("a", map_flags=2), Table("b", (("id", "int"), ("p", "int")))

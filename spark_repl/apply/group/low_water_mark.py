@@ -68,10 +68,9 @@ class LowWaterMark:
 
     def count_new(self, group: Group) -> int:
         """Return how many transactions of the group the tables did not already have."""
-        records = group.records
-        existing = skip_transactions(records, self._executed_at_start)[1]
-        existing += int(np.count_nonzero(records["end"] <= self.replayed_to))
-        return len(records) - existing
+        existing = group.gtids.intersect(self._executed_at_start).count()
+        existing += int(np.count_nonzero(group.records["end"] <= self.replayed_to))
+        return len(group.records) - existing
 
     def move_past(self, group: Group, position: int) -> None:
         """Advance the mark past a group, to a packed position. A branch that is ended by hand

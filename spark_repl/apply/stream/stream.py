@@ -34,7 +34,7 @@ from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.spark_jobs import is_connect, keep_alive
 from ...runtime.spark_release import ADMITS
-from ...runtime.starting_session import Session, built
+from ...runtime.starting_session import Session, built, is_built
 from ...runtime.threads import Pool, channel_here, under_channel
 from ...runtime.workers import disk_of, use_pool
 from .spark_source import MySQLRelaySource
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
-_FIRST_BATCH = 2_000_000
-"""most transactions that are applied while the stream starts: 256 MB of the log's index"""
+_FIRST_BATCH = 4_000_000
+"""most transactions that are applied while the stream starts, or without one"""
 _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
@@ -71,7 +71,8 @@ class RelayStream:
 
     Spark needs 2 to 6 s to start a stream. Meanwhile the coordinator applies the transactions that
     the log already has, at most one batch. The stream's first batch may contain the same
-    transactions again. The coordinator skips them, because the tables have them.
+    transactions again. The coordinator skips them, because the tables have them. To apply the rest
+    of a log that is no more than this batch, no stream is started.
 
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
     once a second. ``status`` receives the figures of each batch.
@@ -92,6 +93,8 @@ class RelayStream:
         self._spark, self._applied, self._coordinator = spark, applied, coordinator
         self._checkpoint, self._retries, self._is_stopping = checkpoint, retries, is_stopping
         self._config, self._most = config, config.apply.group_max_bytes * _BATCH_GROUPS
+        most = config.apply.group_max_transactions * _BATCH_GROUPS
+        self._first_batch = min(most, _FIRST_BATCH)
         self._status = status
         self._batching, self._channel = threading.Lock(), channel_here()
         self._error: BaseException | None = None
@@ -152,9 +155,7 @@ class RelayStream:
             if self._has_ended:
                 return
             coordinator, index = self._coordinator, self._applied.view.index
-            groups = self._config.apply.group_max_transactions * _BATCH_GROUPS
-            most = min(groups, _FIRST_BATCH)
-            records = index.slice(coordinator.mark.position, index.end, most)
+            records = index.slice(coordinator.mark.position, index.end, self._first_batch)
             within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
             try:
                 self._apply_records(records[:within])
@@ -198,8 +199,13 @@ class RelayStream:
             # Tables may pass this place before the stream reads it, and a purge follows the tables.
             first = mark if resumes is None else min(mark, resumes)
             self._applied.hold_by(self._first, first)
-            beside.submit(self._apply_logged)
             try:
+                if not follow and self._ends_in_first_batch():
+                    if is_built(self._spark):
+                        built(self._spark)  # a session that can't be built is an error all the same
+                    self._read_log(None, follow)
+                    return
+                beside.submit(self._apply_logged)
                 spark = built(self._spark, self._is_stopping)
                 if is_connect(spark):
                     self._read_log(spark, follow)
@@ -212,9 +218,18 @@ class RelayStream:
                     raise self._error from error
                 raise
 
-    def _read_log(self, spark: SparkSession, follow: bool) -> None:
-        """Apply the log's transactions without a stream of Spark's: Spark Connect calls the
-        function of ``foreachBatch`` in a process of the server's, where no coordinator is."""
+    def _ends_in_first_batch(self) -> bool:
+        """Return whether ``_apply_logged`` applies everything that the log has now."""
+        index, position = self._applied.view.index, self._coordinator.mark.position
+        if index.damage or index.count_behind(position)[0] > self._first_batch:
+            return False
+        lengths = index.slice(position, index.end)["length"]
+        return bool(lengths.sum() <= self._most)
+
+    def _read_log(self, spark: SparkSession | None, follow: bool) -> None:
+        """Apply the log's transactions without a stream of Spark's, because one batch has them all,
+        or because Spark Connect calls the function of ``foreachBatch`` in a process of the
+        server's, where no coordinator is."""
         self._follows = follow
         self._stopped.clear()
         final, asked = self._retries.run(self._applied.refresh).last_end, time.monotonic()
@@ -234,9 +249,9 @@ class RelayStream:
                         end.wait(_LOOK_S)
                 if not follow and self._coordinator.mark.position in (before, final):
                     return
-                if time.monotonic() - asked > _ALIVE_S:  # a server ends idle sessions after an hour
+                if spark is not None and time.monotonic() - asked > _ALIVE_S:
                     asked = time.monotonic()
-                    keep_alive(spark)
+                    keep_alive(spark)  # a server ends idle sessions after an hour
 
     def _check_damage(self) -> None:
         """Raise the log's damage when everything before it has been applied."""

@@ -44,7 +44,7 @@ class Latency:
             # A source's clock that is ahead of this one's makes no negative time.
             seconds = np.maximum(0.0, now - times / _MICROSECONDS)
             places = np.searchsorted(BOUNDS_S, seconds, "left")
-            np.add.at(self._counts, places, weights)
+            self._counts += np.bincount(places, weights, len(self._counts)).astype(np.int64)
             self._sum_s += float(seconds @ weights)
         self._waiting, self._size, self._limit = [], 0, _WAITING_MOST
 
