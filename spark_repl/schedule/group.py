@@ -142,9 +142,14 @@ class Group:
         """Return the number of waves that have transactions in the group."""
         return 1 + int(np.count_nonzero(np.diff(self.wave)))  # they ascend
 
-    @property
+    @cached_property
     def with_rows(self) -> bool:
         return bool(self.records["kind"][0] in WITH_ROWS + WITHOUT_ROWS)
+
+    @property
+    def has_rows(self) -> bool:
+        """Return whether workers may read it: rows, or a statement that logs rows as well."""
+        return self.with_rows or bool(self.records["kind"][0] == Kind.DDL_ROWS)
 
     @cached_property
     def gtids(self) -> GtidSet:

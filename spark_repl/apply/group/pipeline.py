@@ -120,12 +120,10 @@ class Pipeline:
         stop the applier. Raise the error here if a branch that the group leaves prepared can't be
         kept."""
         slot, may_read_next = self._order.dispatch(), Event()
-        group = replace(
-            self._stager.share_out(group),
-            slot=slot,
-            idempotent=self._stager.idempotent(self.mark.executed),
-            executed=self._dispatched,
-        )
+        group = replace(group, slot=slot, executed=self._dispatched)
+        if group.has_rows:
+            idempotent = self._stager.idempotent(self.mark.executed)
+            group = replace(self._stager.share_out(group), idempotent=idempotent)
         self.retries.counts.begin(slot, group.shares, may_read_next.set, self.xa.reread(group))
         group = replace(group, xa=self._enter_branches(group))
         dispatched = Dispatched(group, may_read_next)

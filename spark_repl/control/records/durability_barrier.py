@@ -25,8 +25,7 @@ class DurabilityBarrier:
         that is durable names durable versions. ``checkpoint``: sync also the control table's
         checkpoint; no process publishes a cut meanwhile."""
         rows = self.durable.newest(self._control.path)
-        for path in sorted(used_paths(self._control)):
-            self.durable.sync(self._layout.table(path))
+        self.durable.sync_tables(map(self._layout.table, sorted(used_paths(self._control))))
         self.durable.sync(self._control.path, rows)
         if checkpoint:
             self.durable.sync_checkpoint(self._control.path)

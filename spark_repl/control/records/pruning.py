@@ -35,6 +35,7 @@ from .repair_results import RESULTS_KEPT
 from .retention import Retention, promised_rows
 from .shared_tables import REGISTERS
 from .system_time_zone import KIND as TIME_ZONE
+from .table_paths import KIND as ANNOUNCED
 from .table_paths import RESET
 
 _FILES, _LOGS = 1000, 10
@@ -104,9 +105,12 @@ class PruneBy:
 def live_rows(rows: pa.Table, gone: Collection[str]) -> pa.Table:
     """Return the control table's rows except those of cuts' tables, without rows that later rows
     supersede. ``gone``: paths that no row names and at which nothing exists."""
-    is_cut = pc.equal(rows.column("kind"), "cut")
+    kinds = rows.column("kind")
+    is_cut = pc.equal(kinds, "cut")
+    # Thousands of tables may be announced: their rows are not converted if all of them stay.
+    stays = is_cut if gone else pc.or_(is_cut, pc.equal(kinds, ANNOUNCED))
     cuts = rows.filter(is_cut)
-    other_rows = rows.filter(pc.invert(is_cut)).sort_by([("at", "ascending")]).to_pylist()
+    other_rows = rows.filter(pc.invert(stays)).sort_by([("at", "ascending")]).to_pylist()
     by_kind: dict[str, list[Row]] = {}
     for row in other_rows:
         by_kind.setdefault(row["kind"], []).append(row)
@@ -125,7 +129,7 @@ def live_rows(rows: pa.Table, gone: Collection[str]) -> pa.Table:
             by_kind[kind] = choose(by_kind.get(kind, []), remaining)
         by_kind[GIVEN] = _given(by_kind.get(GIVEN, []), other_rows[-1:], remaining)
     live = [row for rows_of_kind in by_kind.values() for row in rows_of_kind]
-    return pa.concat_tables([cuts, pa.Table.from_pylist(live, schema=rows.schema)])
+    return pa.concat_tables([rows.filter(stays), pa.Table.from_pylist(live, schema=rows.schema)])
 
 
 def _remaining(cuts: pa.Table, copies: list[Row], gone: Collection[str]) -> _Remaining:
@@ -260,7 +264,7 @@ _CHOOSE: dict[str, Callable[[list[Row], _Remaining], list[Row]]] = {
     "definition": _definitions,
     "left_out": _last_by_name,
     DATABASE_CHARSET: _last_by_name,
-    "table": _tables,
+    ANNOUNCED: _tables,
     RESET: _reset,
     COPY: _copies,
     "foreign_keys": _foreign_keys,

@@ -18,6 +18,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PRUNE_EVERY, _BESIDE_MOST = 100, 100
+_STATE = attrgetter("version", "position")
 
 
 class PruningRules(Protocol):
@@ -323,12 +325,14 @@ class Control(ControlRows):
                 row = {**row, "sequence": number}
                 place = {name: row[name] for name in ("epoch", "at", "position")}
                 stored += change_rows(changes, number, **place)
-                # Not the changes, which depend on the version that the commit follows: a retry
-                # after a lost answer has to find this mark.
-                content.append(str(hash(frozenset(pending.tables.items()))))
                 last = LastTables(number, pending.tables)
             stored.append(row)
             plain.append({**row, "detail": detail})
+        if last is not None:
+            # Not the changes, which depend on the version that the commit follows: a retry after a
+            # lost answer has to find this mark. The last cut's tables are enough: the rows of
+            # earlier cuts have other positions.
+            content.append(str(hash((*last.tables, *map(_STATE, last.tables.values())))))
         return _EncodedRows(follows, rows_table(stored), "".join(content), plain, last)
 
     def _row(

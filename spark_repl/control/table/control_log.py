@@ -17,7 +17,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,8 @@ _OF_LOG = "of the table's log"
 HINT = "nothing but the applier writes there: put that folder back from a backup"
 _PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
 """each commit has a file of a few rows, and readers read all files"""
+_FEW = 100
+"""rows of a file, which most commits have"""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class ControlLog:
     folder: str
     state: LogState = field(repr=False)
     files: AddActions = field(repr=False, compare=False)
+    appended: Mapping[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
+    """rows of the files that ``commit`` has written since all rows were replaced, by path"""
 
     @property
     def table_id(self) -> str:
@@ -137,13 +141,16 @@ class ControlLog:
             actions.append({"metaData": metadata})
         if what.replaces:
             actions += self._removals()
+        appended = dict[str, pa.Table]() if what.replaces else {**self.appended}
         if rows.num_rows:
-            actions.append({"add": _write_file(self.folder, rows)})
+            actions.append({"add": (add := _write_file(self.folder, rows))})
+            if not what.replaces:
+                appended[add["path"]] = rows
         mode = {"mode": "Overwrite" if what.replaces else "Append"}
         completed = complete(self.state, actions, Operation("WRITE", mode, marks=what.marks))
         publish(self.folder, self.version + 1, completed)
         files = self.files.after([completed])
-        return ControlLog(self.folder, self.state.after(completed), files)
+        return ControlLog(self.folder, self.state.after(completed), files, appended)
 
     def _removals(self) -> list[Action]:
         now_ms = int(time.time() * 1000)
@@ -200,7 +207,11 @@ WriteRows = Callable[[ControlLog, pa.Table, RowsCommit], ControlLog]
 def _write_file(folder: str, rows: pa.Table) -> Action:
     """Write a file of rows, and return its ``add`` action. Raise OSError."""
     name, content = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet", io.BytesIO()
-    pq.write_table(rows, content, compression="snappy", store_schema=False)
+    many = rows.num_rows > _FEW  # else dictionaries and statistics would be half of the file
+    pq.write_table(
+        rows, content, compression="snappy", store_schema=False,
+        use_dictionary=many, write_statistics=many,
+    )  # fmt: skip
     storage.put(os.path.join(folder, name), content.getvalue())
     return {
         "path": name,

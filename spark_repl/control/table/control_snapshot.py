@@ -51,6 +51,8 @@ class ControlSnapshot:
     known_format: int = 0
     file: str = ""
     is_earlier: bool = False
+    _by_kind: dict[str, list[Row]] = field(default_factory=dict, repr=False, compare=False)
+    """``other_rows`` of the kinds that were read"""
 
     @classmethod
     def of(cls, version: int, rows: pa.Table, known_format: int, file: str) -> ControlSnapshot:
@@ -93,15 +95,20 @@ class ControlSnapshot:
         if added and self.other_rows and _by_time(added[0]) < _by_time(self.other_rows[-1]):
             other_rows = tuple(sorted(other_rows, key=_by_time))
         tables = self.tables.followed_by(stored, last) if cuts else self.tables
-        newer = (*self.newer, *cuts)
+        changed = {row["kind"] for row in added}
         return replace(
-            self, version=self.version + 1, other_rows=other_rows, newer=newer, tables=tables
-        )
+            self, version=self.version + 1, other_rows=other_rows,
+            newer=(*self.newer, *cuts), tables=tables,
+            _by_kind={kind: own for kind, own in self._by_kind.items() if kind not in changed},
+        )  # fmt: skip
 
     def rows(self, kind: str) -> list[Row]:
         """Return the rows of one kind, oldest first."""
         if kind != CUT:
-            return [row for row in self.other_rows if row["kind"] == kind]
+            own = self._by_kind.get(kind)
+            if own is None:
+                own = self._by_kind[kind] = [r for r in self.other_rows if r["kind"] == kind]
+            return list(own)
         rows = [_plain(row, self.known_format) for row in self.cuts.to_pylist()]
         return sorted([*rows, *self.newer], key=_by_time)
 

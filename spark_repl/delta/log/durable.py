@@ -25,7 +25,9 @@ from ..store.storage import data_file
 from .checkpoint_schedule import is_newest, last
 from .log_replay import Action, commit_path, read_commit
 
-_AT_ONCE = 8  # files synced at a time: a journal commits several together
+_AT_ONCE, _TABLES_AT_ONCE = 8, 100
+"""files synced at a time, as a journal commits several together; tables whose files are listed at a
+time"""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.|/_sidecars/")
 _LAST = "_last_checkpoint"
@@ -41,6 +43,19 @@ class _Upto:
 
     version: int
     file: _Identity
+
+
+@dataclass(frozen=True)
+class _Unsynced:
+    """What has to be synced of a table, up to a version: the files ``named`` by ``commits``, and
+    these commits. ``file``: the identity of the last one; ``above``: folders above the table's."""
+
+    folder: str
+    upto: int
+    file: _Identity | None
+    named: Sequence[str]
+    commits: Sequence[str]
+    above: Sequence[str]
 
 
 class Durable:
@@ -59,16 +74,17 @@ class Durable:
 
     def newest(self, folder: str) -> int:
         """Return the newest version of the table at ``folder``; -1 if none is known."""
-        if not _is_here(folder):
-            return -1
-        synced = self._synced(folder)
+        return self._newest(folder, self._synced(folder)) if _is_here(folder) else -1
+
+    def _newest(self, folder: str, synced: _Upto | None) -> int:
         if synced is not None:
             version = synced.version
             while os.path.exists(commit_path(folder, version + 1)):
                 version += 1
-            # Otherwise later commits may follow removed ones. That is also possible without a
-            # known checkpoint: a power failure may have destroyed the hint.
-            if last(folder) and is_newest(folder, version):
+            # Otherwise later commits may follow removed ones. After a note, that is also possible
+            # without a known checkpoint: a power failure may have destroyed the hint.
+            own = synced is self._upto.get(folder)
+            if (own or last(folder)) and is_newest(folder, version):
                 return version
         return max((version for version, _ in _commits(folder)), default=-1)
 
@@ -81,23 +97,50 @@ class Durable:
         """Make a table durable: the files that its versions up to ``upto`` (None: the newest) name,
         then these versions, then the folders above. Sync all existing files if nothing is noted.
         Raise OSError."""
-        if not _is_here(folder):
-            return
         with self._for_good():
-            synced = self._synced(folder)
-            upto = self.newest(folder) if upto is None else upto
-            file = _identity(folder, upto)  # read before the sync: a replacement is not synced
-            new = range(synced.version + 1, upto + 1) if synced else range(0)
-            named = _named(folder, new) if synced else None
-            if named is None:
-                self._sync_all(folder, upto)
-            elif new:
-                _sync_versions(folder, new, named)
-            else:
-                return
-            if file is not None:
-                self._upto[folder] = _Upto(upto, file)
-                self._note(folder)
+            self._sync([self._unsynced(folder, upto)])
+
+    def sync_tables(self, folders: Iterable[str]) -> None:
+        """Make tables durable, as ``sync`` does, up to their newest versions. Of many tables, each
+        folder above them is synced once. Raise OSError."""
+        each = list(dict.fromkeys(folders))
+        for first in range(0, len(each), _TABLES_AT_ONCE):
+            with self._for_good():
+                some = each[first : first + _TABLES_AT_ONCE]
+                self._sync([self._unsynced(folder, None) for folder in some])
+
+    def _unsynced(self, folder: str, upto: int | None) -> _Unsynced | None:
+        """Return what has to be synced of a table; None if nothing has."""
+        if not _is_here(folder):
+            return None
+        synced = self._synced(folder)
+        upto = self._newest(folder, synced) if upto is None else upto
+        file = _identity(folder, upto)  # read before the sync: a replacement is not synced
+        if synced is not None:
+            new = range(synced.version + 1, upto + 1)
+            named = _named(folder, new)
+            if named is not None and not new:
+                self._upto[folder] = synced  # an earlier process may have noted it
+                return None
+            if named is not None:
+                commits = [commit_path(folder, version) for version in new]
+                return _Unsynced(folder, upto, file, named, commits, ())
+        inside = _log(folder) + os.sep
+        named = [path for path in _files(folder) if not path.startswith(inside)]
+        commits = [path for version, path in _commits(folder) if version <= upto]
+        return _Unsynced(folder, upto, file, named, commits, _above(folder, self._root))
+
+    def _sync(self, tables: Iterable[_Unsynced | None]) -> None:
+        unsynced = [table for table in tables if table is not None]
+        _sync_files(path for table in unsynced for path in table.named)
+        _sync_files(path for table in unsynced for path in _folders(table.named, table.folder))
+        _sync_files(path for table in unsynced for path in table.commits)
+        _sync_files(_log(table.folder) for table in unsynced)
+        _sync_files(path for table in unsynced for path in table.above)
+        for table in unsynced:
+            if table.file is not None:
+                self._upto[table.folder] = _Upto(table.upto, table.file)
+                self._note(table.folder)
 
     def sync_checkpoint(self, folder: str) -> None:
         """Make a table durable, and its checkpoints, which may be all that remains of old commits.
@@ -107,9 +150,9 @@ class Durable:
             log = _log(folder)
             checkpoints = [path for path in _files(log) if _CHECKPOINT.search(path)]
             _sync_files(checkpoints)
-            _sync_folders({log, *map(os.path.dirname, checkpoints)})
+            _sync_files([log, *map(os.path.dirname, checkpoints)])
             _sync_files([os.path.join(log, _LAST)])  # which names one of them
-            _sync_folders([log])
+            _sync_files([log])
 
     @contextmanager
     def _for_good(self) -> Iterator[None]:
@@ -135,7 +178,7 @@ class Durable:
             with suppress(OSError):
                 make_private_folder(os.path.dirname(path))
                 with open(path, "w", encoding="ascii", opener=private_opener) as file:
-                    json.dump([_FORMAT, synced.version, *synced.file], file)
+                    file.write(json.dumps([_FORMAT, synced.version, *synced.file]))
 
     def _noted(self, folder: str) -> _Upto | None:
         """Return what an earlier process has noted; None if there is no readable note."""
@@ -151,32 +194,20 @@ class Durable:
     def _note_of(self, folder: str) -> str:
         return os.path.join(self._notes, os.path.relpath(folder, self._root))
 
-    def _sync_all(self, folder: str, upto: int) -> None:
-        log = _log(folder)
-        named = [path for path in _files(folder) if not path.startswith(log + os.sep)]
-        _sync_files(named)
-        _sync_folders(_folders(named, folder))
-        _sync_files(path for version, path in _commits(folder) if version <= upto)
-        _sync_folders([log])
-        sync_above(folder, self._root)
+
+def _above(folder: str, root: str) -> list[str]:
+    """Return every folder from the parent of ``folder`` up to the parent of ``root``."""
+    above, last = [], os.path.dirname(os.path.abspath(root))
+    while folder != last and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        above.append(folder)
+    return above
 
 
 def sync_above(folder: str, root: str) -> None:
     """Sync every folder from the parent of ``folder`` up to the parent of ``root``. Raise
     OSError."""
-    above, last = [], os.path.dirname(os.path.abspath(root))
-    while folder != last and folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
-        above.append(folder)
-    _sync_folders(above)
-
-
-def _sync_versions(folder: str, versions: Iterable[int], named: Sequence[str]) -> None:
-    """Sync versions after ``named``, the files that they name as new."""
-    _sync_files(named)
-    _sync_folders(_folders(named, folder))
-    _sync_files(commit_path(folder, version) for version in versions)
-    _sync_folders([_log(folder)])
+    _sync_files(_above(folder, root))
 
 
 def _named(folder: str, versions: Iterable[int]) -> list[str] | None:
@@ -212,19 +243,15 @@ def _folders(paths: Iterable[str], folder: str) -> set[str]:
 
 
 def _sync_files(paths: Iterable[str]) -> None:
+    """Sync files or folders, in any order."""
     each = list(set(paths))
     count = min(_AT_ONCE, len(each))
-    # Most lists, of thousands of tables, have one file: no threads for them.
     map_at_once(_sync_some, [each[number::count] for number in range(count)], count)
 
 
 def _sync_some(paths: Iterable[str]) -> None:
     for path in paths:
         _sync(path)
-
-
-def _sync_folders(folders: Iterable[str]) -> None:
-    _sync_files(folders)
 
 
 def _sync(path: str) -> None:

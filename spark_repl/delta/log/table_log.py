@@ -107,6 +107,14 @@ class TableLog:
         txn = snapshot.state.txns.get(app)
         return None if txn is None else int(txn["version"])
 
+    def created(self, folder: str) -> Snapshot | None:
+        """Return version 0 of a table that ``create`` has just created, without reading it again;
+        None for any other table."""
+        landed = self._landed.get(folder)
+        if landed is None or landed.version:
+            return None
+        return Snapshot.of(folder, self._landed.pop(folder))
+
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
         """Return the snapshot of ``version``, which follows ``previous``: our own commit or another
         writer's."""
@@ -131,6 +139,7 @@ class TableLog:
         state = LogState(-1, protocol, stored(metadata), totals=LiveTotals())
         actions = [{"metaData": state.metadata}, {"protocol": protocol}]
         make_folder(os.path.join(folder, "_delta_log"))
+        self._looked_s[folder] = running_s()
         try:
             self._publish(folder, state, [*actions, _txn(stamp)], _streaming(stamp))
         except ConcurrentChangeError as error:

@@ -99,7 +99,7 @@ class NewTables:
     def make(self, shaped: TargetTable, stamp: Stamp, made_by: str, tables: Iterable[Table]) -> str:
         """Create a table at a new path and return the path. A shard goes into the Delta table of
         its siblings among ``tables``. Raise TargetError, SettingError."""
-        siblings = shards_beside(shaped.name, tables)
+        siblings = shards_beside(shaped.name, tables) if shaped.is_shard else []
         if shared := self._shared(shaped):
             return self._make_shared(shaped, shared, stamp, made_by, siblings)
         names = [shaped.name]

@@ -89,7 +89,9 @@ class Table:
     columns: Columns
     logged: TargetTable | None = None
     """the table's definition at the place that is applied, if the table is ahead of that place"""
-    _shown_version: TableVersion | None = field(default=None, repr=False, compare=False)
+    _of_cuts: tuple[Snapshot | None, TableVersion | None] = field(
+        default=(None, None), repr=False, compare=False
+    )
 
     @property
     def snapshot(self) -> Snapshot:
@@ -195,21 +197,12 @@ class Table:
 
     def shown_version(self, snapshot: Snapshot, position: int) -> TableVersion:
         """Return the version that cuts show. It is the same object while nothing changes."""
-        version_shown, version, metadata_id = (
-            self._shown_version,
-            snapshot.version,
-            snapshot.metadata_id,
-        )
-        if (
-            version_shown is None
-            or version_shown.version != version
-            or version_shown.position != position
-            or version_shown.metadata_id != metadata_id
-        ):
-            version_shown = self._shown_version = TableVersion(
-                self.path, version, metadata_id, position
-            )
-        return version_shown
+        version = TableVersion(self.path, snapshot.version, snapshot.metadata_id, position)
+        _, before = self._of_cuts
+        if before is not None and before == version:
+            version = before
+        self._of_cuts = snapshot, version
+        return version
 
     def update(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
         """Set the state of the Delta table after a commit. Earlier commits are then no longer
@@ -226,6 +219,10 @@ def versions(tables: Iterable[tuple[str, Table]]) -> dict[str, TableVersion]:
     for name, table in tables:
         delta = table.delta
         state = delta.snapshot, delta.position
-        snapshot, position = seen.setdefault(id(delta), state) if table.is_shard else state
-        by_name[name] = table.shown_version(snapshot, position)
+        if table.is_shard:
+            state = seen.setdefault(id(delta), state)
+        snapshot, version = table._of_cuts  # without a call: each statement's cut has all tables
+        if version is None or snapshot is not state[0] or version.position != state[1]:
+            version = table.shown_version(*state)
+        by_name[name] = version
     return by_name

@@ -16,6 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ...config.renaming import SHARD, is_shared
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from .target_options import TargetOptions
 
 logger = logging.getLogger(__name__)
+_POSITION = attrgetter("delta.position")
 
 
 def left_out_before(name: str) -> SchemaError:
@@ -194,7 +196,7 @@ class Tracking:
     @property
     def highest(self) -> int:
         """Return the highest position of any table."""
-        return max((table.position for table in self.all_tables()), default=0)
+        return max(map(_POSITION, self.all_tables()), default=0)
 
     def logged_definitions(self) -> dict[str, SourceTable]:
         """Return the definitions of the log's rows of each table, at the log position that is being
@@ -327,8 +329,8 @@ class Tracking:
     def is_ahead(self, position: int, executed: GtidSet, place: SourcePlace | None) -> bool:
         """Return whether a table has more than everything up to the packed ``position``; for
         another log, more than ``executed``, or more than everything before ``place``."""
-        beyond = any(table.position > position for table in list(self.tables.values()))
-        return beyond or self._beyond.exceeds(executed, place)
+        highest = max(map(_POSITION, list(self.tables.values())), default=0)
+        return highest > position or self._beyond.exceeds(executed, place)
 
     def quarantines(self) -> dict[str, Quarantine]:
         """Return the quarantines of existing tables, by name."""
@@ -391,8 +393,9 @@ class Tracking:
         return [t.name for t in tables if completed(t.snapshot, t.definition) is not None]
 
     def _opened(self, name: str, path: str) -> Table:
-        sibling = self._at(path)
-        snapshot = sibling.snapshot if sibling else self.delta.snapshot(self.layout.table(path))
+        sibling, folder = self._at(path), self.layout.table(path)
+        snapshot = sibling.snapshot if sibling else self.delta.created(folder)
+        snapshot = snapshot or self.delta.snapshot(folder)
         assert snapshot is not None
         return self._reader.read_created(name, path, snapshot, sibling)
 

@@ -363,6 +363,20 @@ def test_rows_are_known_while_they_are_written_and_pruned(control, storage, monk
     assert seen == [[7], [7], [7, 8], [7, 8]]
 
 
+def test_pruning_reads_no_file_that_this_process_has_appended(control):
+    """It reads those of others: of the last pruning, and of processes beside the owner."""
+    control.publish(CUT)
+    control.write_beside("skip", lambda: True)
+    for position in (8, 9):
+        control.publish(replace(CUT, position=position))
+        log = ControlLog.newest(control.path)
+        assert log is not None
+        Path(control.path, [*log.files][-1]).write_bytes(b"")
+        assert control.prune(PruneBy(Retention(1, 1, 1)), barrier_of(control), due=True)
+    assert positions(control) == positions(Control(control.path)) == [7, 8, 9]
+    assert len(Control(control.path).rows("skip")) == 1
+
+
 def test_who_reads_slowly_makes_nobody_read_again(control, monkeypatch):
     control.publish(CUT)
     DeltaTable(control.path).optimize.compact()  # which is more than rows that are appended

@@ -82,6 +82,44 @@ def test_all_at_first_then_what_is_new(
     assert set(found[6:8]) == {log(1), log(2)} and found[8:] == ["lake/t/a/_delta_log"]
 
 
+def test_of_several_tables_each_folder_above_is_synced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each table's files before its commits, and these before the folders."""
+    names, seen = [f"t/{n}" for n in range(150)], list[str]()
+    for name in names:
+        commit(tmp_path / "lake" / name, 0)
+    monkeypatch.setattr(os, "fsync", lambda fd: seen.append(os.readlink(f"/proc/self/fd/{fd}")))
+    durable = Durable(str(tmp_path / "lake"))
+    durable.sync_tables(str(tmp_path / "lake" / name) for name in [*names, "t/gone"])
+    at = {os.path.relpath(path, tmp_path): place for place, path in enumerate(seen)}
+    for name in names:
+        steps = [
+            f"{name}/0.parquet", name, f"{name}/_delta_log/{0:020d}.json", f"{name}/_delta_log",
+        ]  # fmt: skip
+        places = [at[f"lake/{step}"] for step in steps]
+        assert places == sorted(places) and places[-1] < at["lake/t"]
+    assert seen.count(str(tmp_path / "lake/t")) == 2, "once for each hundred tables"
+    seen.clear()
+    commit(tmp_path / "lake/t/7", 1)
+    durable.sync_tables(str(tmp_path / "lake" / name) for name in names)
+    assert len(seen) == 4 and {os.path.relpath(p, tmp_path / "lake")[:3] for p in seen} == {"t/7"}
+
+
+def test_an_unchanged_table_is_not_listed_again(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even if an earlier process has synced it."""
+    folder = str(table)
+    Durable(str(tmp_path / "lake"), str(tmp_path / "notes")).sync(folder)
+    durable = Durable(str(tmp_path / "lake"), str(tmp_path / "notes"))
+    durable.sync_tables([folder])
+    monkeypatch.setattr(os, "listdir", None)
+    monkeypatch.setattr(os, "scandir", None)
+    durable.sync_tables([folder])
+    assert durable.newest(folder) == 0
+
+
 def test_no_later_version_than_asked_for_is_synced(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
@@ -144,6 +182,22 @@ def test_a_note_of_an_old_working_state_is_not_trusted(
     assert durable.newest(str(table)) == 8
     durable.sync(str(table))
     assert {"lake/t/a/2.parquet", "lake/t/a/8.parquet", log(8)} < set(synced())
+
+
+def test_a_synced_version_is_not_the_newest_if_a_checkpoint_is_later(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    """Another channel feeds the table also, and has removed commits after a pinned version."""
+    durable = Durable(str(tmp_path / "lake"))
+    durable.sync(str(table))
+    for version in range(1, 9):
+        commit(table, version)
+    for version in (1, 2, 3):
+        (tmp_path / log(version)).unlink()
+    (table / "_delta_log" / "_last_checkpoint").write_text('{"version": 4}')
+    synced()
+    durable.sync(str(table))
+    assert durable.newest(str(table)) == 8 and log(8) in synced()
 
 
 def test_a_note_whose_versions_were_removed_is_not_trusted(

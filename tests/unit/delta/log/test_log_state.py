@@ -72,6 +72,16 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path / "t")
 
 
+def test_a_new_table_is_not_read_again_and_only_once(table):
+    read = table.snapshot()
+    created = table.log.created(table.folder)
+    assert created == read and created is not None and created.state == read.state
+    assert created.state.totals == LiveTotals()  # known without its checksum
+    assert table.log.created(table.folder) is None
+    table.commit(add("a"))
+    assert table.log.created(table.folder) is None
+
+
 def test_a_state_that_is_carried_on_is_the_one_that_is_read(table):
     table.commit(add("a"), add("b"), app="first")
     domain = {"domain": "d", "configuration": "{}", "removed": False}
