@@ -175,8 +175,9 @@ def bench_apply(
                 requests = request_counts()
                 begin = replica.opened.position
                 result = replica.apply()
-            applied = replica.index.slice(begin, replica.opened.position)
-            size = int(applied["length"].sum())
+            applied = replica.index.slices(begin, replica.opened.position)
+            size = sum(int(records["length"].sum()) for records in applied)
+            replica.index.forget_pages()
             figures = {
                 "rows": result.counters.row_changes,
                 "rows_per_s": round(result.counters.row_changes / result.seconds),

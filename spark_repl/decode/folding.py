@@ -96,10 +96,7 @@ class Chains:
 
 
 def chains(key: pa.Array) -> Chains:
-    code, distinct = codes(key)
-    edges = np.zeros(distinct + 1, np.int64)
-    np.cumsum(np.bincount(code, minlength=distinct), out=edges[1:])
-    return Chains(np.argsort(code, kind="stable"), edges)
+    return Chains(*_chains(*codes(key)))
 
 
 def certain(flags: Bits) -> Bits:
@@ -144,6 +141,21 @@ def fold_bag(code: npt.NDArray[np.int32], distinct: int, count: Longs) -> Net:
     keep = np.flatnonzero(total)
     flags = np.where(total[keep] > 0, EXISTS, EXISTED).astype(np.uint8)
     return Net(first[keep], flags, total[keep], first[keep], [])
+
+
+@jit_allocating
+def _chains(code: Any, distinct: int) -> Any:
+    """Return (order, edges): a counting sort, which keeps the order of equal codes."""
+    edges = np.zeros(distinct + 1, np.int64)
+    for k in code:
+        edges[k + 1] += 1
+    for k in range(distinct):
+        edges[k + 1] += edges[k]
+    place, order = edges[:-1].copy(), np.empty(code.size, np.int64)
+    for i in range(code.size):
+        order[place[code[i]]] = i
+        place[code[i]] += 1
+    return order, edges
 
 
 @jit_allocating

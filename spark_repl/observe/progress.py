@@ -121,7 +121,7 @@ class Progress:
         """Show how many transactions the replica has to apply."""
         self._replica = replica
         self._began = time.perf_counter()
-        count = len(replica.index.slice(replica.opened.position, replica.index.end))
+        count, _ = replica.index.count_behind(replica.opened.position)
         self._bar.update(self._task, total=count, text=f"{count} transactions to apply")
 
     def group(self, counters: Counters, position: int) -> None:

@@ -48,6 +48,8 @@ _TAIL_REASONS = {
 }
 # An index that lags behind its growing file costs a scan of the rest (4 GB/s) at each start.
 _STORE_GROWTH_BYTES = 16 << 20
+_COPIED_RECORDS = 1 << 19
+"""records of small files that ``slices`` puts together: 64 MiB"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +103,49 @@ class TransactionIndex:
     def slice(self, start: int, end: int, most: int | None = None) -> np.ndarray:
         """Return the records of transactions that begin at or after ``start`` and end up to
         ``end``; at most the first ``most``. They can't be changed: most are in a mapped file."""
+        return self._numbered(list(self._parts(start, end, most)))
+
+    def slices(self, start: int, end: int, most: int | None = None) -> Iterator[np.ndarray]:
+        """Yield the records of ``slice`` in one or more arrays. A large file's records are an array
+        of their own, which is not copied."""
+        together = list[np.ndarray]()
+        for part in self._parts(start, end, most):
+            if together and sum(map(len, together)) + len(part) > _COPIED_RECORDS:
+                yield self._numbered(together)
+                together = []
+            together.append(part)
+        yield self._numbered(together)
+
+    def _parts(self, start: int, end: int, most: int | None) -> Iterator[np.ndarray]:
+        """Yield the records of each file, which are none of an empty array."""
         shift = self.base << OFFSET_BITS
         first, last = start - shift, end - shift
-        parts, left = list[np.ndarray](), sys.maxsize if most is None else most
+        left = sys.maxsize if most is None else most
         for index in self.files:
             lowest = index.number << OFFSET_BITS
             if left and last > lowest and first < lowest + (1 << OFFSET_BITS):
                 # Not NumPy's search, which copies the column.
                 a = bisect_left(index.records["position"], first)
                 b = bisect_right(index.records["end"], last)
-                parts.append(index.records[a:b][:left])
-                left -= len(parts[-1])
-        return self._numbered(parts)
+                if len(part := index.records[a:b][:left]):
+                    left -= len(part)
+                    yield part
+
+    def end_of_bytes(self, start: int, end: int, most: int) -> int:
+        """Return the packed end of the first transaction of ``slice`` with which the transactions
+        have ``most`` bytes; ``end`` if they have fewer."""
+        for part in self._parts(start, end, None):
+            sizes = np.cumsum(part["length"])
+            if sizes[-1] >= most:
+                place = int(np.searchsorted(sizes, most))
+                return int(part["end"][place]) + (self.base << OFFSET_BITS)
+            most -= int(sizes[-1])
+        return end
+
+    def forget_pages(self) -> None:
+        """Release the memory of the mapped records. They are read again when they are needed."""
+        for index in self.files:
+            forget_pages(index.records)
 
     def file(self, number: int) -> FileIndex | None:
         """Return the index of one file, by the number in its name."""
@@ -153,11 +186,12 @@ class TransactionIndex:
 
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
         """Return the GTIDs of ``slice(start, end)``; anonymous transactions have none."""
-        records = self.slice(start, self.end if end is None else end)
-        return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
+        found = GtidSet()
+        for part in self._parts(start, self.end if end is None else end, None):
+            found = found.union(GtidSet.from_arrays(part["uuid"], part["gno"], part["tag"]))
+        return found
 
     def _numbered(self, parts: list[np.ndarray]) -> np.ndarray:
-        parts = [part for part in parts if len(part)]
         if len(parts) == 1 and not self.base:
             out = parts[0].view(np.ndarray)  # no copy: a long log has gigabytes of records
         else:

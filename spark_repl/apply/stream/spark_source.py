@@ -238,11 +238,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise index.damage
             return start
         if max_bytes is not None:
-            records = index.slice(begin.position, end)
-            size = np.cumsum(records["length"])
-            last = int(np.searchsorted(size, max_bytes))
-            if last < len(records):
-                end = int(records["end"][last])
+            end = index.end_of_bytes(begin.position, end, max_bytes)
+            index.forget_pages()
         return StreamPlace.at(end, log, self.base).to_offset()
 
     def _known_end(self, begin: StreamPlace, max_bytes: int | None) -> StreamPlace | None:

@@ -20,7 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from py4j.protocol import Py4JNetworkError
 
 from ...crash_points import reach
@@ -41,7 +40,7 @@ from .spark_source import MySQLRelaySource
 from .stream_checkpoint import batch_end, forget_foreign, resume_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -141,11 +140,15 @@ class RelayStream:
         ended = self._error is not None or self._coordinator.reached_until
         return ended or self._is_stopping()
 
-    def _apply_records(self, records: Records) -> None:
+    def _apply_records(self, slices: Iterable[Records]) -> None:
         """Apply the records of one batch."""
-        pace = self._coordinator.pace
+        pace, coordinator = self._coordinator.pace, self._coordinator
         pace.begin_batch()
-        self._coordinator.apply(records)
+        for records in slices:
+            coordinator.apply(records)
+            self._applied.view.index.forget_pages()
+            if coordinator.stopping.is_set() or coordinator.reached_until:
+                break
         pace.end_batch()
 
     def _apply_logged(self) -> None:
@@ -155,10 +158,10 @@ class RelayStream:
             if self._has_ended:
                 return
             coordinator, index = self._coordinator, self._applied.view.index
-            records = index.slice(coordinator.mark.position, index.end, self._first_batch)
-            within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
+            begin = coordinator.mark.position
+            end = index.end_of_bytes(begin, index.end, self._most)
             try:
-                self._apply_records(records[:within])
+                self._apply_records(index.slices(begin, end, self._first_batch))
             except Exception as error:  # noqa: BLE001 ``run`` raises it
                 self._error = error
 
@@ -223,8 +226,7 @@ class RelayStream:
         index, position = self._applied.view.index, self._coordinator.mark.position
         if index.damage or index.count_behind(position)[0] > self._first_batch:
             return False
-        lengths = index.slice(position, index.end)["length"]
-        return bool(lengths.sum() <= self._most)
+        return index.end_of_bytes(position, index.end, self._most) == index.end
 
     def _read_log(self, spark: SparkSession | None, follow: bool) -> None:
         """Apply the log's transactions without a stream of Spark's, because one batch has them all,
@@ -328,7 +330,6 @@ class RelayStream:
         """Apply a batch's transactions, and return their number."""
         index = self._retries.run(self._applied.refresh)
         first, last = self._retries.run(lambda: self._places_of(frame, number))
-        records = index.slice(first, last)
         if last > first:
             if index.end < last and not index.damage:
                 raise LogError(
@@ -338,12 +339,12 @@ class RelayStream:
                     position=RelayPosition.unpack(index.end),
                     hint="was a file replaced while the applier ran?",
                 )
-            self._apply_up_to(last, records)
+            self._apply_up_to(first, last)
             if last >= self._coordinator.mark.position:  # the stream is where the tables are
                 self._first.release()
         self._check_damage()
         reach("before_checkpoint")
-        return len(records)
+        return index.count_behind(first)[0] - index.count_behind(last)[0]
 
     def _places_of(self, frame: DataFrame, number: int) -> tuple[int, int]:
         """Return the packed positions between which a batch is.
@@ -358,10 +359,9 @@ class RelayStream:
         last.check(self._applied.view.relay, self._applied.base)
         return before.position, last.position
 
-    def _apply_up_to(self, last: int, records: Records) -> None:
-        """Apply the records of a batch that ends at the packed position ``last``."""
-        if len(records):
-            self._apply_records(records)
+    def _apply_up_to(self, first: int, last: int) -> None:
+        """Apply a batch between two packed positions."""
+        self._apply_records(self._applied.view.index.slices(first, last))
         coordinator = self._coordinator
         stopped = coordinator.stopping.is_set() and coordinator.mark.position < last
         if stopped or coordinator.reached_until:

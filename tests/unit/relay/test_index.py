@@ -364,3 +364,37 @@ def test_windows_make_no_difference(
     found = build_index(open_log(str(bank)), str(tmp_path / "windows"))
     assert (found.records == want.records).all()
     assert (found.end, found.tail) == (want.end, want.tail)
+
+
+def test_slices_are_the_slice_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files together, a large one by itself, and none for nothing."""
+    log = LogWriter(tmp_path / "log")
+    for count in (3, 2, 9, 1):
+        for _ in range(count):
+            log.transaction(insert(Table("a"), (log.gno, "x")))
+        log.rotate()
+    index = build_index(open_log(str(log.folder)), str(tmp_path / "index"))
+    whole = index.slice(0, index.end)
+    monkeypatch.setattr("spark_repl.relay.index._COPIED_RECORDS", 5)
+    assert [len(part) for part in index.slices(0, index.end)] == [5, 9, 1]
+    assert np.concatenate(list(index.slices(0, index.end))).tolist() == whole.tolist()
+    assert [len(part) for part in index.slices(0, index.end, 7)] == [5, 2]
+    assert [len(part) for part in index.slices(index.end, index.end)] == [0]
+    with pytest.raises(ValueError):
+        whole["kind"] = 0
+
+
+def test_bytes_end_with_the_transaction_that_reaches_them(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    for number in range(6):
+        log.transaction(insert(Table("a"), (number, "x")))
+        if number % 2:
+            log.rotate()
+    for base in (0, 5):
+        index = build_index(open_log(str(log.folder)), str(tmp_path / "index"), base)
+        records = index.slice(0, index.end)
+        sizes = np.cumsum(records["length"]).tolist()
+        for at, size in enumerate(sizes):
+            assert index.end_of_bytes(0, index.end, size) == records["end"][at]
+            assert index.end_of_bytes(0, index.end, size - 1) == records["end"][at]
+        assert index.end_of_bytes(0, index.end, sizes[-1] + 1) == index.end
