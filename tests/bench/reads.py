@@ -1,24 +1,22 @@
 """Reads of a table after many changes, compared with an optimized copy.
 
-    python -m tests.bench.reads LOGS [--changes 10000 1000000] [--group 20000] [--rounds 7]
+    python -m tests.bench.reads LOGS [--changes 10000 1000000] [--group 20000] [--rounds 8]
+        [--rest 45]
 
 LOGS: the folder in which ``make_logs`` made ``single_rows``. Applies table bench.r0 of that log, in
 groups of ``--group`` transactions of the log (a tenth of them change the table). After each number
-of changes it copies the table, has Spark rewrite the copy (OPTIMIZE, and PURGE of deletion
-vectors), and has each engine scan both, and look up a row by its key in both, by turns. Prints a
-line of JSON for each number of changes: the median seconds of table and copy, and their ratio.
+of changes the applier runs for ``--rest`` seconds more, as it does without changes on the source.
+Then Spark rewrites a copy of the table (OPTIMIZE, and PURGE of deletion vectors), and each engine
+scans both, and looks up a row by its key in both, by turns. Prints a line of JSON for each number
+of changes: the median seconds of table and copy, and their ratio.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import pickle
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -35,25 +33,13 @@ from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
 from spark_repl.runtime.spark_session import build_session
 from spark_repl.schedule.until import Until
-from tests.support.readers import DUCKDB
+from spark_repl.write.upkeep.scheduler import REST_S
+from tests.support.readers import timed_by_duckdb
 
 _TABLES = 10
 """tables of the log that change by turns"""
 _SCAN = "SELECT count(*), sum(k), max(c) FROM {table}"
 _LOOK_UP = "SELECT k, c FROM {table} WHERE id = {key}"
-_DUCKDB = r"""
-import duckdb, duckdb_extension_delta, glob, pickle, sys, time
-connection = duckdb.connect()
-path, = glob.glob(f"{duckdb_extension_delta.__path__[0]}/**/*.duckdb_extension", recursive=True)
-connection.execute(f"LOAD '{path}'")
-connection.execute("SET enable_progress_bar = false")
-answers = []
-for query in pickle.load(sys.stdin.buffer):
-    began = time.perf_counter()
-    rows = connection.execute(query).fetchall()
-    answers.append((time.perf_counter() - began, rows))
-sys.stdout.buffer.write(pickle.dumps(answers))
-"""
 Answers = list[tuple[float, Any]]
 Engine = Callable[[list[tuple[str, str]]], Answers]
 """runs queries, each of a table's folder, and returns the seconds and the rows of each"""
@@ -64,7 +50,8 @@ def main() -> None:
     parser.add_argument("logs", type=Path)
     parser.add_argument("--changes", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--group", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rest", type=float, default=REST_S + 15)
     options = parser.parse_args()
     spark = build_session(master="local[2]")
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
@@ -80,7 +67,8 @@ def main() -> None:
         first = applied(spark, config, prepared)
         server, _, last = first.gtid_executed.partition(":1-")
         for changes in sorted(options.changes):
-            cut = applied(spark, config, f"after-gtids:{server}:1-{int(last) + _TABLES * changes}")
+            until = f"after-gtids:{server}:1-{int(last) + _TABLES * changes}"
+            cut = applied(spark, config, until, options.rest)
             table, copy = cut.tables["bench.r0"], f"{folder}/copy"
             path = Layout.of(config.target).table(table.path)
             shutil.copytree(path, copy)
@@ -97,10 +85,11 @@ def main() -> None:
             shutil.rmtree(copy)
 
 
-def applied(spark: Any, config: Config, until: str) -> Cut:
-    """Apply the log up to ``until``. Return the last cut."""
+def applied(spark: Any, config: Config, until: str, rest_s: float = 0) -> Cut:
+    """Apply the log up to ``until``, and rest. Return the last cut."""
     with Replica(spark, config, until=Until.parse(until)) as replica:
         replica.apply()
+        time.sleep(rest_s)
     cut = Control.existing(config.target.path).last_cut()
     assert cut is not None
     return cut
@@ -122,12 +111,14 @@ def compared(engine: Engine, table: str, copy: str, rounds: int) -> dict[str, An
     dice, found = random.Random(1), dict[str, Any]()
     for name, query in (("scan", _SCAN), ("look_up", _LOOK_UP)):
         asked = [query.replace("{key}", str(dice.randrange(1, 100_000))) for _ in range(rounds + 1)]
-        both = [(one, folder) for one in asked for folder in (table, copy)]
+        # Spark compiles a query for the first of the two: each is the first in half of the rounds.
+        turns = [(table, copy), (copy, table)] * len(asked)
+        both = [(one, at) for one, folders in zip(asked, turns, strict=False) for at in folders]
         answers = engine(both)
         rows = [sorted(map(tuple, answer)) for _, answer in answers]
         assert rows[::2] == rows[1::2], f"{name}: table and copy differ"
-        seconds = [took for took, _ in answers][2:]
-        old, new = median(seconds[::2]), median(seconds[1::2])
+        took = [(at, took) for (_, at), (took, _) in zip(both, answers, strict=True)][2:]
+        old, new = (median(s for at, s in took if at == folder) for folder in (table, copy))
         found[name] = {
             "table_s": round(old, 4),
             "copy_s": round(new, 4),
@@ -164,13 +155,9 @@ def by_delta_rs(query: str, folder: str) -> Any:
 
 
 def by_duckdb(queries: list[tuple[str, str]]) -> Answers:
-    asked = [query.replace("{table}", f"delta_scan('{folder}')") for query, folder in queries]
-    ran = subprocess.run(
-        [sys.executable, "-c", _DUCKDB], input=pickle.dumps(asked), check=True,
-        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(DUCKDB)},
-    )  # fmt: skip
-    answers: Answers = pickle.loads(ran.stdout)
-    return answers
+    return timed_by_duckdb(
+        [(query.replace("{table}", f"delta_scan('{folder}')"), ()) for query, folder in queries]
+    )
 
 
 if __name__ == "__main__":

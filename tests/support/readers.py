@@ -24,7 +24,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 DUCKDB = Path(__file__).parents[2] / ".venv" / "duckdb_delta"
 _SCAN = r"""
-import duckdb, duckdb_extension_delta, duckdb_extension_httpfs, glob, pickle, sys
+import duckdb, duckdb_extension_delta, duckdb_extension_httpfs, glob, pickle, sys, time
 connection = duckdb.connect()
 for extension in (duckdb_extension_httpfs, duckdb_extension_delta):
     path, = glob.glob(f"{extension.__path__[0]}/**/*.duckdb_extension", recursive=True)
@@ -33,7 +33,9 @@ connection.execute("SET TimeZone = 'UTC'")
 connection.execute("SET enable_progress_bar = false")  # it is printed to the same output
 answers = []
 for query, values in pickle.load(sys.stdin.buffer):
-    answers.append(connection.execute(query, values).fetchall())
+    began = time.perf_counter()
+    rows = connection.execute(query, values).fetchall()
+    answers.append((time.perf_counter() - began, rows))
 sys.stdout.buffer.write(pickle.dumps(answers))
 """
 _EPOCH = datetime(1970, 1, 1)
@@ -85,9 +87,17 @@ def _ordered(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def by_duckdb_query(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
-    """The rows of each query (with the values of its question marks), by DuckDB 1.5 and its Delta
-    extension, in a process of its own."""
+Query = tuple[str, Sequence[Any]]
+"""a query, and the values of its question marks"""
+
+
+def by_duckdb_query(queries: Sequence[Query]) -> list[list[tuple[Any, ...]]]:
+    """The rows of each query, by DuckDB 1.5 and its Delta extension, in a process of its own."""
+    return [rows for _, rows in timed_by_duckdb(queries)]
+
+
+def timed_by_duckdb(queries: Sequence[Query]) -> list[tuple[float, list[tuple[Any, ...]]]]:
+    """Return the seconds and the rows of each query."""
     if not DUCKDB.is_dir():
         pytest.skip(f"no DuckDB with its Delta extension in {DUCKDB}: make setup")
     environment = {**os.environ, "PYTHONPATH": str(DUCKDB)}
@@ -97,7 +107,7 @@ def by_duckdb_query(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[t
     )  # fmt: skip
     if ran.returncode:
         raise OSError(ran.stderr.decode()[-2000:])
-    answers: list[list[tuple[Any, ...]]] = pickle.loads(ran.stdout)
+    answers: list[tuple[float, list[tuple[Any, ...]]]] = pickle.loads(ran.stdout)
     return answers
 
 

@@ -6,7 +6,7 @@ apply groups for seconds.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,11 +19,15 @@ from ...delta.files.statistics import footer_row_count, record_counts
 from ...delta.store.storage import data_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...delta.log.add_actions import AddActions
 
 Longs = npt.NDArray[np.int64]
 
 _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
+_REWRITTEN_PER_DEAD = 16
+"""live rows that are rewritten at rest for each deleted row, at most"""
 
 
 class _Sizes(NamedTuple):
@@ -47,6 +51,23 @@ def choose_files(folder: str, files: AddActions, enough: int) -> list[list[str]]
     exceed it. Otherwise, if the partition has more deleted rows than live ones, choose the files
     with most deleted rows. Raise OSError if the footer of a file without statistics can't be read.
     """
+    return _chosen(folder, files, partial(_choose, enough=enough))
+
+
+def choose_at_rest(folder: str, files: AddActions) -> list[list[str]]:
+    """Return the paths of files to merge into one, for each partition that has some, of a table
+    that groups no longer change.
+
+    Files with deleted rows are chosen, those with the largest share of them first. There are at
+    most as many as make a full file, with at most ``_REWRITTEN_PER_DEAD`` live rows for each
+    deleted one. Raise OSError as ``choose_files`` does.
+    """
+    return _chosen(folder, files, _with_dead_rows)
+
+
+def _chosen(
+    folder: str, files: AddActions, choose: Callable[[_Sizes], list[str]]
+) -> list[list[str]]:
     if not files:
         return []
     rows = files.sizes()
@@ -64,7 +85,7 @@ def choose_files(folder: str, files: AddActions, enough: int) -> list[list[str]]
     sizes = _Sizes(ordered["path"], *numbers)
     begins = np.flatnonzero(np.diff(ordered["partition"].to_numpy(), prepend=-1))
     bounds = pairwise([*begins.tolist(), len(rows)])
-    return list(filter(None, (_choose(sizes.between(*bound), enough) for bound in bounds)))
+    return list(filter(None, (choose(sizes.between(*bound)) for bound in bounds)))
 
 
 def _row_counts(folder: str, rows: pa.Table) -> Longs:
@@ -178,3 +199,16 @@ def _mostly_dead(sizes: _Sizes) -> list[str]:
             break
         worst.add(place)
     return worst.paths
+
+
+def _with_dead_rows(sizes: _Sizes) -> list[str]:
+    """Return files that have dead rows, as ``choose_at_rest`` describes."""
+    tier, dead, places = _Tier(sizes), 0, np.flatnonzero(sizes.dead)
+    shares = sizes.live[places] / sizes.dead[places]
+    for place in places[np.argsort(shares, kind="stable")].tolist():
+        live, size = int(sizes.live[place]), int(sizes.bytes[place])
+        dead += int(sizes.dead[place])
+        if tier.live + live > _REWRITTEN_PER_DEAD * dead or not tier.takes(live, size):
+            break
+        tier.add(place)
+    return tier.paths if tier.places else []

@@ -71,8 +71,9 @@ class GroupWriter:
         self._writer = DirectWriter(tracking, workers)
         maintenance = TableMaintenance(tracking, workers, config.target)
         self._upkeep = UpkeepScheduler(
-            tracking, config.target, maintenance.maintain, maintenance.forget, lacks
-        )
+            tracking, config.target, maintenance.maintain, maintenance.forget, lacks,
+            at_rest=maintenance.compact_at_rest,
+        )  # fmt: skip
         self._write_seconds = self._commit_seconds = 0.0
         self._statements = 0
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit

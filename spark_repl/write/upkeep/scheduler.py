@@ -1,8 +1,8 @@
 """Upkeep scheduler: one thread beside the stream that decides when tables get upkeep.
 
-It passes tables to ``table_maintenance`` after groups have changed them, and once more when they
-are idle (``idle_tables``). It also removes what the target no longer needs: rows of the control
-table, and replaced tables.
+It passes tables to ``table_maintenance`` after groups have changed them, again after ``REST_S``
+without a change, and once more when they are idle (``idle_tables``). It also removes what the
+target no longer needs: rows of the control table, and replaced tables.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NOTHING, _REFRESH_S = Retention(0, 0, 0), 60.0
+REST_S = 30.0
+"""time without a change after which a table is at rest"""
 
 
 class UpkeepScheduler:
     """Schedules upkeep. It calls ``maintain`` with each table that groups have changed, and
     ``forget`` with the path of a table that was removed. It calls ``lacks`` with a table's name and
-    the error that one of its files is missing, or "" if all files exist. A failed step is retried
-    later. Groups continue meanwhile; the applier stops only if its own commits fail."""
+    the error that one of its files is missing, or "" if all files exist. It calls ``at_rest`` with
+    each table that no group has changed for ``REST_S`` seconds (None: never). A failed step is
+    retried later. Groups continue meanwhile; the applier stops only if its own commits fail."""
 
     def __init__(
         self,
@@ -51,9 +54,13 @@ class UpkeepScheduler:
         forget: Callable[[str], None],
         lacks: Callable[[str, str], None] = lambda name, why: None,
         clock: WallClock | None = None,
+        at_rest: Callable[[Table], None] | None = None,
     ) -> None:
         self.tracking, self.target, self._clock = tracking, target, clock or WallClock()
         self._maintain, self._forget, self._lacks = maintain, forget, lacks
+        self._at_rest, self._changed_at = at_rest, dict[str, float]()
+        """name of a table that is not at rest yet -> time of its last upkeep, ascending"""
+        self._woken = threading.Event()  # set if the thread has other work, or is to end
         self._retention = Retention.of(target)
         self._extension = RetentionExtension(tracking, self._retention.longest)
         self._idle = IdleTables(tracking, target)
@@ -71,12 +78,14 @@ class UpkeepScheduler:
             self._changed.update(tables)
             if self._changed and not self._working and not self._closed:
                 self._working = True
+                self._woken.set()
                 self._pool.submit(self._work)
 
     def close(self) -> None:
         """Finish the step that is running, and start no other."""
         with self._lock:
             self._closed = True
+            self._woken.set()
         self._pool.shutdown(wait=True)
 
     def _work(self) -> None:
@@ -84,10 +93,34 @@ class UpkeepScheduler:
             table = self.tracking.tables.get(name)
             if table is not None:
                 self._try(name, partial(self._maintain_table, table))
+                self._note_change(name)
+            self._compact_resting()
             self._try("tables that other channels feed, too", self._refresh_shared)
             self._try("the control table", self._prune)
             self._try("idle tables", self._maintain_idle)
             self._try("tables of an earlier version", self._declare_lacking)
+        while self._at_rest and self._changed_at and not self._woken.wait(self._rests_in()):
+            self._compact_resting()
+
+    def _note_change(self, name: str) -> None:
+        """Put the table last of those that are not at rest yet."""
+        self._changed_at.pop(name, None)
+        if self._at_rest is not None:
+            self._changed_at[name] = time.monotonic()
+
+    def _rests_in(self) -> float:
+        """Return the seconds until the next table is at rest."""
+        return next(iter(self._changed_at.values())) + REST_S - time.monotonic()
+
+    def _compact_resting(self) -> None:
+        """Compact tables that have come to rest, until a changed table waits."""
+        while self._at_rest and self._changed_at and self._rests_in() <= 0:
+            if self._closed or self._changed:
+                break
+            name = next(iter(self._changed_at))
+            del self._changed_at[name]
+            if (table := self.tracking.tables.get(name)) is not None:
+                self._try(name, partial(self._at_rest, table))
 
     def _declare_lacking(self) -> None:
         """Add declarations to tables that no group changes, until a changed table waits. Look for
@@ -172,6 +205,8 @@ class UpkeepScheduler:
         with self._lock:
             if self._closed or not self._changed:
                 self._working = False
+                if not self._closed:
+                    self._woken.clear()
                 return None
             return self._changed.pop()
 

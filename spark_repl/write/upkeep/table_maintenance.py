@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...config.renaming import whole_of
@@ -29,18 +30,23 @@ from ...runtime.wall_clock import JUMP_S, WallClock
 from ..files.commit import check_files
 from ..files.compaction import Compacted, CompactTask, compact, compaction_actions
 from ..files.discard import discard
-from ..files.file_choice import choose_files
+from ..files.file_choice import choose_at_rest, choose_files
 from ..files.key_index import KeyIndex
 from ..files.key_segments import forget_gone_segments
 from ..files.write_task import LiveFile
 from .file_retention import PromisedVersions, files_of, keep_files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...config import Target
     from ...control.table.control import Control
+    from ...delta.log.add_actions import AddActions
     from ...runtime.workers import Workers
     from ..tables.table import LiveFiles, Table
     from ..tables.tracking import Tracking
+
+    Choose = Callable[[str, AddActions], list[list[str]]]
 
 logger = logging.getLogger(__name__)
 
@@ -145,15 +151,23 @@ class TableMaintenance:
             self._read = read_at, promised
         return promised
 
-    def _compact(self, table: Table) -> None:
+    def compact_at_rest(self, table: Table) -> None:
+        """Rewrite files with deleted rows of a table that groups no longer change: Spark takes up
+        to twice as long to read a table that has deletion vectors. Raise OSError,
+        SparkReplError."""
+        if not table.snapshot.is_managed:
+            self._compact(table, choose_at_rest)
+
+    def _compact(self, table: Table, choose: Choose | None = None) -> None:
         # Moved rows keep their row ids, which this compaction can't write.
         if not self._enough or table.snapshot.has("delta.enableRowTracking"):
             return
+        choose = choose or partial(choose_files, enough=self._enough)
         with table.lock:  # not while the files are rewritten: groups continue meanwhile
             planned = self.commits.live(table)
         live = planned.adds
         keys, tasks, size = self.tracking.key_folder(table), [], 0
-        for paths in choose_files(table.folder, live, self._enough):
+        for paths in choose(table.folder, live):
             files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
             tasks.append(CompactTask.of(table, keys, files))
             size += sum(int(live[path]["size"]) for path in paths)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.delta.log.add_actions import AddActions
-from spark_repl.write.files.file_choice import choose_files
+from spark_repl.write.files.file_choice import choose_at_rest, choose_files
 
 MIB = 1 << 20
 
@@ -104,5 +104,27 @@ def test_the_footer_of_a_file_without_statistics_is_read_once(tmp_path: Path) ->
             (tmp_path / "a b.parquet").unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize(
+    ("files", "folded"),
+    [
+        ([(170, 10)], [0]),
+        ([(171, 10)], []),
+        ([(10_000, 1_000), (1_000, 1), (500,)], [0, 1]),
+        ([(10_000, 1_000), (8_000, 1)], [0]),
+        ([(10_000, 5_000, 60 * MIB), (10_000, 4_000, 60 * MIB), (10_000, 3_000, 9 * MIB)], [0, 1]),
+        ([(10_000, 5_000, 200 * MIB)], []),
+        ([(10,), (10,)], []),
+    ],
+)
+def test_at_rest_files_with_dead_rows_are_folded(
+    files: list[tuple[int, ...]], folded: list[int]
+) -> None:
+    """Up to a full file, and up to 16 live rows for each dead one."""
+    adds = {str(at): add(str(at), *file) for at, file in enumerate(files)}
+    paths = [path for paths in choose_at_rest("", AddActions(None, adds)) for path in paths]
+    assert sorted(map(int, paths)) == folded
+
+
 def test_no_file_is_chosen_of_a_table_without_files() -> None:
+    assert choose_at_rest("", AddActions(None, {})) == []
     assert choose_files("", AddActions(None, {}), 1) == []

@@ -38,6 +38,7 @@ from spark_repl.gtid import GtidSet
 from spark_repl.write.files.compaction import Compacted
 from spark_repl.write.files.write_task import LiveFile
 from spark_repl.write.tables.table import LiveFiles
+from spark_repl.write.upkeep import scheduler
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 from tests.support.tended import make_older
@@ -357,6 +358,30 @@ def test_later_changes_are_maintained_again(case: Any) -> None:
         wait_until(lambda number=number: len(done) >= number and not case.upkeep._working, WAIT_S)
         assert len(done) == number
     case.upkeep.close()
+
+
+def test_a_table_is_compacted_once_when_it_rests(
+    case: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while groups change it; and the end of the applier does not wait for it."""
+    monkeypatch.setattr(scheduler, "REST_S", 0.2)
+    rested, done = list[Any](), case.tended
+    upkeep = UpkeepScheduler(case.tracking, case.target, done.append, print, at_rest=rested.append)
+    a, b = case.tracking.tables["t.a"], case.tracking.tables["t.b"]
+    began = time.monotonic()
+    while time.monotonic() < began + 0.5:
+        upkeep.schedule(["t.a"] if done.count(b) else ["t.a", "t.b"])
+        wait_until(lambda: not upkeep._working, WAIT_S)
+    assert rested.count(b) == 1, "although another table changes"
+    wait_until(lambda: a in rested, WAIT_S)
+    upkeep.schedule(["t.b"])
+    wait_until(lambda: len(rested) == 3, WAIT_S)
+    assert [table is b for table in rested] == [True, False, True]
+    monkeypatch.setattr(scheduler, "REST_S", 1000.0)
+    upkeep.schedule(["t.a"])
+    wait_until(lambda: not upkeep._working, WAIT_S)
+    upkeep.close()
+    assert len(rested) == 3
 
 
 def test_a_rewrite_is_dropped_if_rows_may_have_moved(case: Any, tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ def test_a_catalog_does_the_upkeep_of_its_tables(
     steps.clear()
     host.table.snapshot.is_managed = True
     host.maintenance.maintain(host.table)
+    host.maintenance.compact_at_rest(host.table)
     assert steps == ["_checkpoint", "_forget_if_due"]
     host.table.snapshot.configuration = {}
     keep_files(host.tracking.commits, host.table, 10_000)
