@@ -1,6 +1,6 @@
-"""A steady load for ``spark-repl bench latency``: single-row transactions at a given rate.
+"""A steady load for ``spark-repl bench latency``: transactions of one or more rows at a given rate.
 
-    python -m tests.bench.steady_load --port 3306 --user root --rate 500 --seconds 120
+    python -m tests.bench.steady_load --port 3306 --user root --rate 500 --seconds 120 [--rows N]
 
 Four clients; makes the table bench.steady if it isn't there. Prints the rate that was reached.
 """
@@ -25,7 +25,9 @@ def main() -> None:
     parser.add_argument("--password", default="")
     parser.add_argument("--rate", type=int, default=500)
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=1, help="of a transaction, in one statement")
     options = parser.parse_args()
+    values = ", ".join(["(%s, 1, 'x')"] * options.rows)
 
     def connect() -> pymysql.Connection:
         return pymysql.connect(
@@ -48,9 +50,9 @@ def main() -> None:
                 if due > now:
                     time.sleep(due - now)
                 cursor.execute(
-                    "INSERT INTO bench.steady VALUES (%s, 1, 'x') AS new"
+                    f"INSERT INTO bench.steady VALUES {values} AS new"
                     " ON DUPLICATE KEY UPDATE n = steady.n + 1",
-                    (random.randrange(_KEYS),),
+                    sorted(random.sample(range(_KEYS), options.rows)),
                 )
                 done[number] += 1
 
