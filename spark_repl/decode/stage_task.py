@@ -6,8 +6,9 @@ changes of one table and shard.
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..binlog.kernels.key_hash import hash_binary
 from ..binlog.types.forms import USUAL, Forms
 from ..rules.column_rules import ColumnRules
 from ..rules.renamed_tables import RenamedTables
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 
 SHARD_MAX_BYTES = 128 << 20
-"""bytes of each shard: a worker holds all net changes of a shard in memory"""
+"""bytes of a shard in the log, and staged: a worker holds all net changes of a shard in memory"""
+SHARD_SHIFT = 17
+"""low bits of a key's hash that don't decide about its shard, but about its share of the shard"""
 # Streams in a store: up to which size one travels with the task instead, and all of a worker's.
 _SMALL_BYTES, _IN_MEMORY_BYTES = 1 << 16, 4 << 20
 
@@ -137,6 +141,8 @@ class Part:
     ``whole``: rows move between keys, or have no key, so one task has to process all shards of the
     table. ``asks``: the outcome also depends on the target's rows (``write.rows.net_changes``).
     ``twins``: rows with different bytes may be equal values (``binlog.rows.equal_values``).
+    ``share``: (number, count) if the part has only this share of the keys. ``rows`` is then an
+    estimate.
     """
 
     table: str
@@ -149,9 +155,18 @@ class Part:
     whole: bool = False
     asks: bool = False
     twins: bool = False
+    share: tuple[int, int] = (0, 1)
 
     def read(self) -> pa.Table:
         """Return the stream's rows, with the columns ``EXTRA`` after the table's own."""
+        rows, (number, count) = self._stream(), self.share
+        if count == 1:
+            return rows
+        # Shards are numbered by the other bits of the hash.
+        low = hash_binary(rows.column("key").combine_chunks()) & (1 << SHARD_SHIFT) - 1
+        return rows.filter(pa.array(low % count == number))
+
+    def _stream(self) -> pa.Table:
         if self.blob is not None:
             return pa.ipc.open_stream(self.blob).read_all()
         if is_remote(self.path or ""):
@@ -160,6 +175,16 @@ class Part:
         with open(self.path or "", "rb") as file:
             file.seek(self.offset)
             return pa.ipc.open_stream(file.read(self.length)).read_all()
+
+
+def shares(parts: Sequence[Part], count: int) -> list[tuple[Part, ...]]:
+    """Return the parts ``count`` times, each time with another share of their keys."""
+    if count <= 1:
+        return [tuple(parts)]
+    return [
+        tuple(replace(part, share=(number, count), rows=-(-part.rows // count)) for part in parts)
+        for number in range(count)
+    ]
 
 
 class StagedObject:
@@ -187,6 +212,28 @@ class StagedObject:
         """Return when the object exists."""
         if self._out is not None:
             self._out.close()
+
+
+def write_part(name: str, rows: pa.Table, folder: str | None, stem: str) -> Part:
+    """Write ``rows`` into a new file or object, whose name begins with ``stem``, and return them as
+    a Part. None: keep them in memory."""
+    if folder is None or is_remote(folder):
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, rows.schema) as stream:
+            stream.write_table(rows)
+        part = Part(name, 0, len(rows), whole=True)
+        if folder is None:
+            return replace(part, blob=buffer.getvalue().to_pybytes())
+        out = StagedObject(folder, stem)
+        part = out.write(part, buffer.getvalue())
+        out.close()
+        return part
+    path = os.path.join(folder, f"{stem}-{uuid.uuid4().hex}.arrow")
+    with pa.OSFile(path, "wb") as sink:
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        size = sink.tell()
+    return Part(name, 0, len(rows), path=path, length=size, whole=True)
 
 
 def rows_of(parts: Iterable[Part]) -> int:

@@ -33,7 +33,7 @@ from ..tables.table_definition import SYSTEM_SCHEMAS
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
 from .metadata_values import metadata_of_changes
 from .spans import read_task
-from .stage_task import Part, SplitTables, Staged, StagedObject, StageTask, same_shape
+from .stage_task import SHARD_SHIFT, Part, SplitTables, Staged, StagedObject, StageTask, same_shape
 from .target_rows import filtered, target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class _Output:
             for chosen in _batches(np.arange(len(key))):
                 yield 0, chosen
             return
-        shard = (hash_binary(key) >> 17) % self.task.shards
+        shard = (hash_binary(key) >> SHARD_SHIFT) % self.task.shards
         for number in np.unique(shard):
             for chosen in _batches(np.flatnonzero(shard == number)):
                 yield int(number), chosen

@@ -99,6 +99,8 @@ def extend(index: FileIndex, log: RelayLog, folder: Path | None = None) -> FileI
         if end == size or index.damage:
             return index
         if index.scanned == before:  # one transaction is larger
+            index = _extend_by_one(index, log, file, folder)
+        if index.scanned == before:
             window *= 2
 
 
@@ -116,15 +118,41 @@ def _extend_to(
     if len(records) < len(result.numbers):
         bad = result.numbers[len(records)]
         resume, closed, checksum = int(bad[START]), False, bool(bad[FLAGS] & Flag.CHECKSUM)
+    return replace(
+        _appended(index, records, folder), scanned=resume, checksum=checksum, closed=closed,
+        size=buf.size, stop=result.stop, bad=result.bad,
+        damage=damage or _damage(file, buf, result),
+    )  # fmt: skip
+
+
+def _appended(index: FileIndex, records: np.ndarray, folder: Path | None) -> FileIndex:
     growing = index.growing
     if len(index.records):
         growing = growing or GrowingRecords(folder)
         records = growing.append(index.records, records)
-    return replace(
-        index, records=records, growing=growing, scanned=resume, checksum=checksum, closed=closed,
-        size=buf.size, stop=result.stop, bad=result.bad,
-        damage=damage or _damage(file, buf, result),
-    )  # fmt: skip
+    return replace(index, records=records, growing=growing)
+
+
+def _extend_by_one(
+    index: FileIndex, log: RelayLog, file: RelayFile, folder: Path | None
+) -> FileIndex:
+    """Return the index extended by one transaction that is larger than a window. Map only a window
+    of it at a time. Return ``index`` unchanged if the transaction is compressed, has other
+    statements than row changes, or does not end in the file."""
+    start = index.scanned
+    try:
+        rest = follow(log, file, Open((), index.checksum), start)
+    except LogError:
+        return index  # the scan reports the damage
+    if rest.open is None or rest.scan is None:
+        return index
+    first = rest.scan.numbers[0]
+    if first[KIND] != Kind.ROWS or first[QUERY_OFFSET] or first[FLAGS] & Flag.COMPRESSED:
+        return index
+    record, _ = _joined(file, rest.open, rest.scan)
+    record["position"] = RelayPosition(file.number, start).packed
+    record["end"] = RelayPosition(file.number, rest.end).packed
+    return replace(_appended(index, record, folder), scanned=rest.end, closed=False)
 
 
 def _continue_open(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> FileIndex:

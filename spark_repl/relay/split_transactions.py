@@ -46,6 +46,8 @@ _ROWS = frozenset((
 _RELAY_LOG, _ROTATE = int(EventFlag.RELAY_LOG), int(EventType.ROTATE)
 _POSITION_MASK = 0xFFFFFFFF
 _FIRST_WITH_GTIDS = (5, 7)
+# Bytes mapped at a time: pages of the log that were read count as memory of this process.
+_WINDOW_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +189,12 @@ def _events(path: str, begin: int, size: int) -> Iterator[tuple[int, int, int, i
 
     An event that the replica itself wrote is reported as ROTATE, whatever it is.
     """
-    if begin + HEADER_LENGTH > size:
-        return
-    data = np.memmap(path, np.uint8, "r", shape=(size,)).data
+    first, data = begin, memoryview(b"")
     while begin + HEADER_LENGTH <= size:
-        _, kind, _, length, source_end, flags = HEADER.unpack_from(data, begin)
+        if begin + HEADER_LENGTH > first + len(data):
+            first, length = begin, min(size - begin, _WINDOW_BYTES)
+            data = np.memmap(path, np.uint8, "r", offset=first, shape=(length,)).data
+        _, kind, _, length, source_end, flags = HEADER.unpack_from(data, begin - first)
         if flags & _RELAY_LOG and kind not in _OWN:
             kind = _ROTATE
         yield kind, begin, length, source_end

@@ -133,9 +133,9 @@ class Group:
         return int(self.records["end"][-1])
 
     @property
-    def length(self) -> int:
-        """Return the group's bytes in the log."""
-        return int(self.records["length"].sum())
+    def uncompressed(self) -> int:
+        """Return the bytes of the group's events, uncompressed."""
+        return int(self.records["uncompressed"].sum())
 
     @cached_property
     def waves(self) -> int:

@@ -3,9 +3,10 @@
     python -m tests.bench.make_logs HOST PORT FOLDER [NAME...]
 
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
-throw-away one only. Names: the functions below; default all but ``giant``, ``rows_10m``,
-``rows_100m`` and ``single_rows``. If a log first loads rows that are not measured, the position
-after them is printed, for ``--prepared``, and written to FOLDER/<name>.prepared, for ``by_turns``.
+throw-away one only. Names: the functions below; default all but ``giant``, ``narrow``,
+``rows_10m``, ``rows_100m`` and ``single_rows``. If a log first loads rows that are not measured,
+the position after them is printed, for ``--prepared``, and written to FOLDER/<name>.prepared, for
+``by_turns``.
 """
 
 from __future__ import annotations
@@ -280,6 +281,20 @@ def giant(cursor: Any) -> None:
     cursor.execute("UPDATE bench.g SET k = k + 1")
 
 
+def narrow(cursor: Any) -> None:
+    """A transaction of 30 million inserts of two INTs, one that updates them all, one that deletes
+    them all. 1.1 GB."""
+    cursor.execute("CREATE TABLE bench.n (id int PRIMARY KEY, k int)")
+    cursor.execute("BEGIN")
+    for first in range(0, 30_000_000, 1_000_000):
+        cursor.execute(
+            f"INSERT INTO bench.n {NUMBERS.format(1_000_000)} SELECT {first} + i, i FROM r"
+        )
+    cursor.execute("COMMIT")
+    cursor.execute("UPDATE bench.n SET k = k + 1")
+    cursor.execute("DELETE FROM bench.n")
+
+
 def loaded(cursor: Any) -> None:
     cursor.execute("SHOW BINARY LOG STATUS")
     name, position = cursor.fetchone()[:2]
@@ -289,7 +304,7 @@ def loaded(cursor: Any) -> None:
 
 LOGS = (
     wide, bulk, packed, inserts, mixed, oltp, spread_8, spread_100, moves, rows_1m,
-    giant, rows_10m, rows_100m, single_rows,
+    giant, narrow, rows_10m, rows_100m, single_rows,
 )  # fmt: skip
 
 
@@ -303,7 +318,7 @@ def main(host: str, port: int, folder: Path, names: list[str]) -> None:
         cursor.execute("SET cte_max_recursion_depth = 1000000, sql_mode = ''")
         cursor.execute("SET GLOBAL max_binlog_size = 1073741824")
         for make in LOGS:
-            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-4]}):
+            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-5]}):
                 continue
             print(make.__name__, flush=True)
             cursor.execute("DROP DATABASE IF EXISTS bench")

@@ -114,7 +114,7 @@ class Cascading:
         tasks = tuple(
             task for covered in base.groups for task in self._stager.tasks_of_one_worker(covered)
         )
-        size = sum(covered.length for covered in base.groups)
+        size = sum(covered.uncompressed for covered in base.groups)
         task = CascadeTask(following, tasks)
         while True:
             rows = sum(part.rows for _, part in task.referencing)

@@ -141,7 +141,7 @@ class Stager:
         """Return the group divided among the workers, with the current foreign keys. One worker
         gets all of a tiny group."""
         foreign_keys = self.tracking.foreign_keys()
-        small = self.workers.is_small(log_bytes=group.length)
+        small = self.workers.is_small(log_bytes=group.uncompressed)
         return replace(
             assign_workers(group, 1 if small else self.workers.count),
             cascades=Cascades.of(foreign_keys, self._without_cascades, emulated=self._emulated),
@@ -158,11 +158,11 @@ class Stager:
         """Have the group read once, as it is divided, from its first position to its last. If
         ``workers`` are given, read only their parts. A worker that fails returns its error instead
         of its part."""
-        in_driver = self.workers.is_small(log_bytes=group.length)
+        in_driver = self.workers.is_small(log_bytes=group.uncompressed)
         folder = None if in_driver else self.folder.name()
         skip = self._skip(group)
         already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
-        tasks = self._tasks(group, skip, self._shards(group.length), folder)
+        tasks = self._tasks(group, skip, self._shards(group.uncompressed), folder)
         tasks = [task for task in tasks if workers is None or task.worker in workers]
         return ReadAttempt(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
 

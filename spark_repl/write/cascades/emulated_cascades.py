@@ -22,12 +22,12 @@ from ...binlog.rows.change_bits import EXISTED
 from ...decode.cascades.cascade_plan import HINT
 from ...decode.cascades.cascade_simulation import DEEP, DEPTH_MAX, Out, Stack, simulate
 from ...decode.cascades.row_chains import Events, Graph, RowChains
-from ...decode.stage_task import Staged
+from ...decode.stage_task import Staged, write_part
 from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
 from .cascade_codes import Codes, codes_of, graph_of
-from .referencing import FILE, ROW, write_part
+from .referencing import FILE, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,9 @@ def emulate(read: Reads, task: CascadeTask) -> Cascaded:
     events = _events(changes, codes, base, [len(part) for part in logged])
     code, out = _simulated(graph, events)
     if wanted := _wanted(plan, graph, codes, out):
-        return Cascaded(tuple((f, write_part("", part, task.folder)) for f, part in wanted))
+        return Cascaded(
+            tuple((f, write_part("", part, task.folder, "cascade")) for f, part in wanted)
+        )
     if code != DONE:
         what = "are carried on without end" if code == DEEP else "are not those of the log"
         raise _at(
@@ -210,7 +212,7 @@ class _Staging:
             rows = self._rows(number, name)
             definitions[definition.name] = definition
             if len(rows):
-                parts.append(write_part(definition.name, rows, self.task.folder))
+                parts.append(write_part(definition.name, rows, self.task.folder, "cascade"))
         return Staged(self.task.stage[-1].worker, definitions, parts, {})
 
     def _rows(self, number: int, name: str) -> pa.Table:

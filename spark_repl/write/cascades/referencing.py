@@ -6,9 +6,7 @@ finds numbers, dates and bytes. A scan of these columns finds texts, which a col
 
 from __future__ import annotations
 
-import os
-import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.charsets.collation_compare import EXACT, comparable
-from ...decode.stage_task import Part, StagedObject
+from ...decode.stage_task import Part, write_part
 from ...delta.files import deletion_vector
 from ...delta.files.delta_columns import one_chunk, open_file, read_rows, stored_columns, with_type
 from ...errors import DecodeError
-from ...runtime.target_uri import is_remote
 from ..files.key_index import IndexTask, KeyIndex, hash_keys
 
 if TYPE_CHECKING:
@@ -75,7 +72,7 @@ def find_referencing(task: ReferencingTask) -> Part:
     (file,), wanted = task.of.files, task.wanted.read()
     look = _by_index if task.by_index else _by_scan
     rows = look(task, file, wanted)
-    return write_part(task.definition.name, _read(task, file.path, rows), task.folder)
+    return write_part(task.definition.name, _read(task, file.path, rows), task.folder, "cascade")
 
 
 def _dead(task: ReferencingTask, file: LiveFile) -> Longs:
@@ -124,25 +121,3 @@ def _read(task: ReferencingTask, path: str, rows: Longs) -> pa.Table:
     places = [pa.array([path] * len(rows), pa.string()), pa.array(rows)]
     names = [*map(str, range(len(types))), FILE, ROW]
     return pa.Table.from_arrays([*arrays, *places], names=names)
-
-
-def write_part(name: str, rows: pa.Table, folder: str | None) -> Part:
-    """Write ``rows`` into a new file or object, and return them as a Part. None: keep them in
-    memory."""
-    if folder is None or is_remote(folder):
-        buffer = pa.BufferOutputStream()
-        with pa.ipc.new_stream(buffer, rows.schema) as stream:
-            stream.write_table(rows)
-        part = Part(name, 0, len(rows), whole=True)
-        if folder is None:
-            return replace(part, blob=buffer.getvalue().to_pybytes())
-        out = StagedObject(folder, "cascade")
-        part = out.write(part, buffer.getvalue())
-        out.close()
-        return part
-    path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
-    with pa.OSFile(path, "wb") as sink:
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
-        size = sink.tell()
-    return Part(name, 0, len(rows), path=path, length=size, whole=True)

@@ -28,7 +28,7 @@ def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
     """Return the removed rows of each data file, over all shards of a table."""
     marks: dict[str, BitMap] = {}
     for part in written:
-        for path, data in part.marks.items():
+        for path, data in part.all_marks():
             rows = BitMap.deserialize(data)
             marks[path] = marks[path] | rows if path in marks else rows
     return marks

@@ -3,7 +3,7 @@ return."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -75,9 +75,9 @@ class Violation:
 @dataclass
 class Written:
     """The result of a task. ``marks``: data file -> serialized roaring bitmap of its removed rows;
-    ``gone``: files that are removed as a whole; ``changes``: ``cdc`` actions; ``passed_over``: the
-    number of keys whose changes found no row in an idempotent task; ``seconds``: duration of the
-    task."""
+    ``spilled``: these marks in a file, with the columns ``path`` and ``rows``; ``gone``: files that
+    are removed as a whole; ``changes``: ``cdc`` actions; ``passed_over``: the number of keys whose
+    changes found no row in an idempotent task; ``seconds``: duration of the task."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -88,10 +88,19 @@ class Written:
     net: int = 0
     passed_over: int = 0
     seconds: float = 0.0
+    spilled: Part | None = None
 
     @property
     def changes_table(self) -> bool:
-        return bool(self.adds or self.marks or self.gone)
+        return bool(self.adds or self.marks or self.spilled or self.gone)
+
+    def all_marks(self) -> Iterator[tuple[str, bytes]]:
+        """Yield each data file with the serialized roaring bitmap of its removed rows."""
+        yield from self.marks.items()
+        if self.spilled is not None:
+            rows = self.spilled.read()
+            for path, marked in zip(rows["path"], rows["rows"], strict=True):
+                yield path.as_py(), marked.as_py()
 
     @property
     def files(self) -> list[str]:

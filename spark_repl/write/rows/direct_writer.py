@@ -12,9 +12,10 @@ violations, not raised. Design: docs/design/direct-writer.md.
 from __future__ import annotations
 
 import array
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from pyroaring import BitMap
 from ...binlog.json.diff import CANNOT_APPLY
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
+from ...decode.stage_task import write_part
 from ...delta.files.delta_columns import read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import TargetError
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from ..tables.tracking import Tracking
     from .partial_row_fill import MissingValues
 
+MARKS_MAX_BYTES = 1 << 18
+"""bytes of marks above which a task returns them in a file"""
 _CHECK_EVERY = 16
 """versions of a table after which the indexes of its files are checked again"""
 
@@ -117,7 +121,18 @@ class DirectWriter:
 
 def _write(task: WriteTask) -> Written:
     """Run a task of either kind. Raise TargetError and DecodeError."""
-    return write_history(task) if task.definition.has_versions else write_direct(task)
+    written = write_history(task) if task.definition.has_versions else write_direct(task)
+    return _spilled(task, written)
+
+
+def _spilled(task: WriteTask, written: Written) -> Written:
+    """Return the result. If its marks are large, move them into a file beside the task's staged
+    changes, because the driver and the JVM hold the results of all tasks of a group."""
+    folder = next((os.path.dirname(part.path) for part in task.parts if part.path), None)
+    if folder is None or sum(map(len, written.marks.values())) <= MARKS_MAX_BYTES:
+        return written
+    rows = pa.table({"path": [*written.marks], "rows": [*written.marks.values()]})
+    return replace(written, marks={}, spilled=write_part(task.table, rows, folder, "marks"))
 
 
 Longs = npt.NDArray[np.int64]

@@ -25,7 +25,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ...crash_points import armed, reach
-from ...decode.stage_task import SHARD_MAX_BYTES, Staged, bytes_of, rows_of, same_shape
+from ...decode.stage_task import SHARD_MAX_BYTES, Staged, bytes_of, rows_of, same_shape, shares
 from ...delta.log.checkpoint_schedule import EVERY
 from ...errors import FencedError, SchemaError, SparkReplError
 from ...runtime.retry import temporary
@@ -297,12 +297,13 @@ class GroupWriter:
     def _tasks_of(
         self, table: Table, parts: list[Part], share: int, *, idempotent: bool
     ) -> list[WriteTask]:
-        """Return one task for each shard. Each task writes a file. Return a single task if the
-        table's rows are at most a worker's ``share`` of the group's rows, and small enough for one
-        shard."""
+        """Return one task for each shard, or several for a shard that is too large. Each task
+        writes a file. Return a single task if the table's rows are at most a worker's ``share`` of
+        the group's rows, and small enough for one shard."""
         shards: dict[int, list[Part]] = {}
+        whole = any(part.whole for part in parts)
         is_little = rows_of(parts) <= share and bytes_of(parts) <= SHARD_MAX_BYTES
-        together = is_little or any(part.whole for part in parts)
+        together = is_little or whole
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files = self._commits.live_files(table)
@@ -313,7 +314,7 @@ class GroupWriter:
                 self._tracking.key_folder(table),
                 table.columns,
                 table.definition.lookup_key,
-                tuple(pieces),
+                own,
                 files,
                 idempotent,
                 table.has_source_rows_alone and not idempotent,
@@ -322,6 +323,7 @@ class GroupWriter:
                 replaces=table.definition.truncated,
             )
             for _, pieces in sorted(shards.items())
+            for own in shares(pieces, 1 if whole else bytes_of(pieces) // SHARD_MAX_BYTES)
         ]
 
     def _commit_tables(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -361,6 +362,7 @@ def test_windows_make_no_difference(
     """Also when an event, or a whole transaction, is larger than what is mapped at a time."""
     want = build_index(open_log(str(bank)), str(tmp_path / "whole"))
     monkeypatch.setattr("spark_repl.relay.file_transactions._WINDOW_BYTES", window)
+    monkeypatch.setattr("spark_repl.relay.split_transactions._WINDOW_BYTES", 1000)
     found = build_index(open_log(str(bank)), str(tmp_path / "windows"))
     assert (found.records == want.records).all()
     assert (found.end, found.tail) == (want.end, want.tail)
@@ -398,3 +400,38 @@ def test_bytes_end_with_the_transaction_that_reaches_them(tmp_path: Path) -> Non
             assert index.end_of_bytes(0, index.end, size) == records["end"][at]
             assert index.end_of_bytes(0, index.end, size - 1) == records["end"][at]
         assert index.end_of_bytes(0, index.end, sizes[-1] + 1) == index.end
+
+
+def test_a_large_transaction_is_mapped_window_by_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, table = LogWriter(tmp_path / "log"), Table("a")
+    rows = insert(table, *((key, "x" * 40) for key in range(200)))
+    log.transaction(*[rows] * 300)
+    log.transaction(insert(table, (0, "y")))
+    want = build_index(open_log(str(log.folder)), str(tmp_path / "whole"))
+    for module in ("file_transactions", "split_transactions"):
+        monkeypatch.setattr(f"spark_repl.relay.{module}._WINDOW_BYTES", 64 << 10)
+    mapped, memmap = [], np.memmap
+
+    def kept(*args: Any, **named: Any) -> Any:
+        mapped.append(memmap(*args, **named))
+        return mapped[-1]
+
+    monkeypatch.setattr(np, "memmap", kept)
+    found = build_index(open_log(str(log.folder)), str(tmp_path / "windows"))
+    assert (found.records == want.records).all() and len(mapped) > 40
+    # Linux maps 64 KiB around each page that is read.
+    assert max(resident_kib(log.path)) <= 64 + 2 * 64
+
+
+def resident_kib(path: Path) -> list[int]:
+    """Resident size of each of this process's mappings of the file."""
+    sizes, is_own = [], False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        word = line.split()[0]
+        if not word.endswith(":"):
+            is_own = line.endswith(str(path))
+        elif is_own and word == "Rss:":
+            sizes.append(int(line.split()[1]))
+    return sizes

@@ -45,8 +45,9 @@ def group(count: int = 3, **more: Any) -> Group:
 
 def test_a_group_tells_its_place_and_gtids() -> None:
     one = group(worker=np.array([1, 0, 1], np.int32))
+    one.records["length"] = 40  # compressed
     assert one.start == RelayPosition(1, 200).packed and one.end == RelayPosition(1, 500).packed
-    assert one.length == 300 and one.slot == NO_SLOT and one.waves == 3
+    assert one.uncompressed == 300 and one.slot == NO_SLOT and one.waves == 3
     assert one.shares == {0: f"{UUID}:6", 1: f"{UUID}:7"}, "the last transaction of each"
     assert str(one.gtids) == f"{UUID}:5-7"
 
@@ -91,7 +92,7 @@ def test_a_branch_that_is_in_no_log() -> None:
     xa = XaGroup(commits={0: BRANCH})
     at = ByHand(1000, 2, f"{UUID}:9", 4_000_000)
     one = Group.of_branch(BRANCH, at, xa, OTHERS)
-    assert (one.start, one.end, one.length) == (1000, 1003, 40)
+    assert (one.start, one.end, one.uncompressed) == (1000, 1003, 40)
     assert one.records["position"][0] == 1000 - BY_HAND_MAX + 2
     assert one.gtids_by_hand == (BRANCH.gtid, f"{UUID}:9") and not one.gtids
     assert Group.of_branch(BRANCH, replace(at, committed_us=7), xa, OTHERS).records[
