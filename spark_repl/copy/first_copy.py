@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark.sql import SparkSession
 from rich.filesize import decimal
 
 from ..catalog.managed import managed_tables
@@ -44,7 +44,8 @@ from ..errors import (
 )
 from ..gtid import GtidSet
 from ..rules.replication_filters import ReplicationFilters
-from ..runtime.threads import Pool
+from ..runtime.starting_session import is_built
+from ..runtime.threads import Pool, thread
 from ..source.connection import DumpConnection, connect
 from ..write.files.commit import check_files
 from ..write.tables.source_description import COPY_START
@@ -57,6 +58,7 @@ from .source_tables import ListedTable, full_name, list_tables, quoted, wheres
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..runtime.starting_session import Session
     from ..write.tables.table import Table
 
 logger = logging.getLogger(__name__)
@@ -106,7 +108,8 @@ class CopyResult:
 class FirstCopy:
     """A copy that follows the recorded plan.
 
-    ``run`` gives tasks to the workers; ``report`` is called with (rows so far, rows expected).
+    ``run`` gives tasks to the workers. If ``spark`` is still being built, this process copies
+    chunks until the workers are ready. ``report`` is called with (rows so far, rows expected).
     ``control``: the control table of an applier in this process that owns the target. ``stop`` ends
     the copy between two chunks. With ``lenient``, a table that a statement changes while it is read
     is left unfinished: the applier finds the statement in the log, and requests another copy of the
@@ -115,7 +118,7 @@ class FirstCopy:
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: Session,
         config: Config,
         run: Run,
         report: Callable[[int, int], None],
@@ -138,7 +141,10 @@ class FirstCopy:
         self.tracking = Tracking(self.layout, self.control, self._delta, options)
         self._commits = self.tracking.commits
         self.rows, self._bytes, self._expected = 0, 0, 0
-        self._counting = threading.Lock()
+        self._counting, self._ready = threading.Lock(), threading.Event()
+        self._in_driver = threading.Semaphore(min(config.apply.workers, os.cpu_count() or 1))
+        if is_built(spark):
+            self._ready.set()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
         """Copy the planned tables; a second run continues after the last committed chunk. Raise
@@ -220,7 +226,10 @@ class FirstCopy:
         """Copy several tables at once: to create one costs Delta 0.3 s, and 3 s the first time."""
         with Pool(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
             try:
-                pool.submit(self._run, load, [None] * self.config.apply.workers)
+                if self._ready.is_set():
+                    pool.submit(self._load)
+                else:  # not in the pool: the copy may end before Spark has started
+                    thread(self._load, "load").start()
                 futures = [pool.submit(self._keyed, table, copy) for table in keyed]
                 copy = self._views(views, copy)
                 for future in as_completed(futures):
@@ -230,6 +239,21 @@ class FirstCopy:
                 pool.shutdown(cancel_futures=True)
                 raise
         return copy
+
+    def _load(self) -> None:
+        """Load the workers' modules, as soon as Spark has started. If this fails, the first job
+        raises its error."""
+        with suppress(Exception):
+            self._run(load, [None] * self.config.apply.workers)
+        self._ready.set()
+
+    def _copy_chunks(self, tasks: list[CopyTask]) -> list[Copied]:
+        """Copy chunks on the workers; or in this process, a bounded number at a time, while the
+        workers start."""
+        if self._ready.is_set():
+            return self._run(copy_chunk, tasks)
+        with self._in_driver:
+            return [copy_chunk(task) for task in tasks]
 
     def _views(self, tables: list[ListedTable], copy: Copy) -> Copy:
         for table in tables:
@@ -327,11 +351,10 @@ class FirstCopy:
         definition = source.definition
         key = quoted(definition.columns[definition.primary_key[0]].name)
         chunks = wheres(key, copy.bounds[definition.name])
-        step = self.config.apply.workers * 2
         while loaded < len(chunks) and not self._ends:
+            step = self.config.apply.workers * 2 if self._ready.is_set() else 1
             part = chunks[loaded : loaded + step]
-            tasks = [self._task(table, where, copy.start) for where in part]
-            copied = self._run(copy_chunk, tasks)
+            copied = self._copy_chunks([self._task(table, where, copy.start) for where in part])
             loaded += len(part)
             self._commit(table, copied, Stamp(self._app(table), loaded, "{}"))
 

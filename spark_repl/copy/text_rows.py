@@ -27,6 +27,7 @@ from ..errors import DecodeError, SchemaError, SourceLostError, SparkReplError
 from ..source.dump import refusal
 from ..sql.default_literals import REAL_DETAIL
 from ..tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
+from .printed_values import printed_values
 
 if TYPE_CHECKING:
     from ..tables.source_table import SourceTable
@@ -43,7 +44,7 @@ _ZERO_DATE = "^0000|^....-00|^....-..-00"
 
 
 class Stream(Protocol):
-    def read1(self, size: int, /) -> bytes: ...
+    def readinto1(self, buffer: memoryview, /) -> int: ...
 
 
 def select_list(definition: SourceTable) -> str:
@@ -91,9 +92,7 @@ def read_rows(stream: Stream, collations: Sequence[int]) -> Iterator[list[Values
     while True:
         rows, start, code = _split_rows(buffer, start, have, offsets, lengths, rows)
         if code == _NEED and have < len(buffer):  # TLS gives 16 KB at a time
-            data = _read(stream, min(len(buffer) - have, _READ_BYTES))
-            buffer[have : have + len(data)] = np.frombuffer(data, np.uint8)
-            have += len(data)
+            have += _read(stream, buffer.data[have : have + _READ_BYTES])
             continue
         if rows:
             yield [
@@ -122,22 +121,24 @@ def read_rows(stream: Stream, collations: Sequence[int]) -> Iterator[list[Values
             buffer, start, have = grown, 0, left
 
 
-def _read(stream: Stream, size: int) -> bytes:
+def _read(stream: Stream, space: memoryview) -> int:
+    """Read into ``space``, and return the number of bytes. Raise SourceLostError."""
     try:
-        data = stream.read1(size)
+        count = stream.readinto1(space)
     except OSError as error:
         raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
-    if not data:
+    if not count:
         raise SourceLostError("Lost connection to the source during query", number=2013)
-    return data
+    return count
 
 
 def _join(stream: Stream, have: bytes) -> tuple[npt.NDArray[np.uint8], bytes]:
     """Return a row of 16 MB or more, joined from its packets, and the bytes after it."""
     parts, data, length = list[bytes](), bytearray(have), _PACKET_MAX
+    space = memoryview(bytearray(_READ_BYTES))
     while length == _PACKET_MAX:
         while len(data) < 4 or len(data) < 4 + (length := int.from_bytes(data[:3], "little")):
-            data += _read(stream, _READ_BYTES)
+            data += space[: _read(stream, space)]
         parts.append(bytes(data[4 : 4 + length]))
         del data[: 4 + length]
     return np.frombuffer(b"".join(parts), np.uint8), bytes(data)
@@ -222,6 +223,8 @@ def _other(column: Column, values: Values, forms: Forms) -> pa.Array:
         return geometry_vector.vector(values)
     if column.form == Form.VARIANT:
         return text_to_variant(values)
+    if not column.form and (parsed := printed_values(values, column.arrow_type)) is not None:
+        return parsed
     texts = text_values.gather(values, pa.string())
     if column.form == Form.MICROSECONDS:
         return _microseconds(texts)

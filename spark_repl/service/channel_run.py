@@ -162,10 +162,9 @@ class ChannelRun:
                 return None
             self._begins("starting Spark")
             with starting(self._session, stop.is_set) as spark:
-                try:
-                    if first and not self._copied(built(spark, stop.is_set)):
-                        return None
-                except Stopped:
+                if first and not self._copied(spark):
+                    with suppress(Stopped):
+                        built(spark, stop.is_set)  # end its start
                     return None
                 _wait_for_copied(config, receiver, stop)
                 result = self._apply(spark, receiver)
@@ -173,7 +172,7 @@ class ChannelRun:
                 raise receiver.error
             return result
 
-    def _copied(self, spark: SparkSession) -> bool:
+    def _copied(self, spark: Session) -> bool:
         """Make the first copy. Return False if it was stopped."""
         # GTIDs show what a copy holds, so that a table may be copied later.
         lenient = self.config.source.auto_position and self.config.ddl.unknown == "copy"

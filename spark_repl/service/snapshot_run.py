@@ -13,6 +13,7 @@ from ..control.records.channels import check_unowned, control_of
 from ..control.records.copies import standing
 from ..errors import SourceError
 from ..rules.table_rules import TableRules
+from ..runtime.starting_session import is_built, starting
 from .older_log import clear_older
 
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
     from ..config import Config
     from ..copy.first_copy import CopyResult
+    from ..runtime.starting_session import Session
 
 logger = logging.getLogger(__name__)
 
 
 def copy_tables(
-    spark: SparkSession,
+    spark: Session,
     config: Config,
     *,
     take_over: bool,
@@ -112,11 +114,16 @@ def snapshot(
     check_unowned(config, take_over=take_over)
     plan_copy(config, only)
     clear_older(config)
-    return _first_copy(session(), config, only, take_over=take_over)
+    with starting(session) as spark:
+        try:
+            return _first_copy(spark, config, only, take_over=take_over)
+        finally:
+            if not is_built(spark):
+                spark.give_up()  # the copy needed no Spark, or has failed
 
 
 def _first_copy(
-    spark: SparkSession, config: Config, only: tuple[str, ...], *, take_over: bool
+    spark: Session, config: Config, only: tuple[str, ...], *, take_over: bool
 ) -> CopyResult:
     """Copy the planned tables, and all of them again if statements changed some meanwhile. Raise
     SourceError if statements did so during each attempt."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymysql
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_repl import Replica, cut, history_at
 from spark_repl.config import Config
@@ -30,9 +32,6 @@ from tests.support.local_delta import apply_without_stream
 from tests.support.wait_until import wait_until
 
 from .test_run import check_tables, rows_in_cut, rows_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _TYPES = """CREATE TABLE t.{} (id BIGINT UNSIGNED PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED,
     c MEDIUMINT, d INT UNSIGNED, e DECIMAL(20,5), f FLOAT, g DOUBLE, h BIT(1), i BIT(12), j CHAR(8),
@@ -345,3 +344,53 @@ def test_stopped_copy_goes_on(
     _catch_up(spark, config, server.executed)
     for name in ("a", "b"):
         assert _rows(config, f"t.{name}") == rows_of(server, f"t.{name}")
+
+
+def test_chunks_are_copied_in_this_process_while_spark_starts(
+    make_server: Callable[..., Server], tmp_path: Path, chunk_rows: Callable[[int], None]
+) -> None:
+    """Until the workers have loaded their modules; then they copy the rest."""
+    chunk_rows(100)
+    server = make_server()
+    config = config_for(server, tmp_path)
+    server.query(
+        "CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, v TEXT)",
+        "INSERT INTO t.a WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE"
+        " i < 1000) SELECT i, 'x' FROM r",
+    )  # fmt: skip
+    plan_copy(config)
+    has_rows, is_loaded, rows_on_workers = threading.Event(), threading.Event(), list[int]()
+
+    def run(function: Any, tasks: list[Any]) -> list[Any]:
+        if function is not copy_chunk:
+            assert has_rows.wait(60)  # the session is built
+            is_loaded.set()
+            return [None] * len(tasks)
+        results = [function(task) for task in tasks]
+        rows_on_workers.append(sum(copied.rows for copied in results))
+        return results
+
+    def report(rows: int, expected: int) -> None:
+        has_rows.set()
+        assert is_loaded.wait(60)
+
+    found = FirstCopy(Future(), config, run, report).copy()
+    assert found.rows == 1000
+    assert 0 < sum(rows_on_workers) < 1000
+
+
+def test_a_copy_ends_before_spark_has_started(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = make_server()
+    config = config_for(server, tmp_path)
+    server.query(
+        "CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY)", "INSERT INTO t.a VALUES (1)"
+    )
+    plan_copy(config)
+    session = Future[SparkSession]()
+    try:
+        run = Workers(session, config.apply.workers).run
+        assert FirstCopy(session, config, run, lambda rows, expected: None).copy().rows == 1
+    finally:
+        session.set_exception(Stopped())

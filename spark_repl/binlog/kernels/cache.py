@@ -44,6 +44,7 @@ _SIGNATURE = 3
 """index in the tuple to which numba reduces a CompileResult"""
 KERNEL_MODULES = (
     "binlog",
+    "copy/printed_values.py",
     "copy/text_rows.py",
     "decode/cascades/cascade_simulation.py",
     "decode/cascades/row_chains.py",

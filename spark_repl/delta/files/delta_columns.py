@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from ...errors import SchemaError
 from ..store.storage import data_file, parquet_source
-from .large_columns import gathered, joined, stays_large, whole
+from .large_columns import BYTES_MAX, gathered, joined, stays_large, whole
 from .new_file import new_file
 from .partitions import Values, split
 from .statistics import statistics
@@ -153,12 +153,11 @@ class Columns:
         for number, (name, i, kind, column) in enumerate(
             zip(self.physical, self.ids, self.types, rows.columns, strict=True)
         ):
-            array = one_chunk(column)
             if wide := wider.get(number):
                 arrow = arrow_type(wide)
             else:
-                arrow = _physical(array.type, json.loads(kind))
-            arrays.append(with_type(array, arrow))
+                arrow = _physical(column.type, json.loads(kind))
+            arrays.append(_as_stored(column, arrow))
             fields.append(pa.field(name, arrow, True, _field_id(i)))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -215,6 +214,14 @@ def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
         mask = array.is_null() if array.null_count else None
         return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=mask)
     return array.cast(kind)
+
+
+def _as_stored(column: Any, kind: pa.DataType) -> Any:
+    """Return a column as ``kind``. Chunks stay separate, unless together they need a large type:
+    Parquet's writer accepts them, and to join them costs as much as to decode them."""
+    if column.num_chunks > 1 and column.nbytes <= BYTES_MAX and column.type == kind:
+        return column
+    return with_type(one_chunk(column), kind)
 
 
 def one_chunk(column: Any) -> pa.Array:

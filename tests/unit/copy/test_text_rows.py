@@ -24,10 +24,11 @@ class Bytes:
     def __init__(self, data: bytes, step: int) -> None:
         self.data, self.step, self.at = memoryview(data), step, 0
 
-    def read1(self, size: int, /) -> bytes:
-        found = bytes(self.data[self.at : self.at + min(size, self.step)])
-        self.at += len(found)
-        return found
+    def readinto1(self, buffer: memoryview, /) -> int:
+        part = self.data[self.at : self.at + min(len(buffer), self.step)]
+        buffer[: len(part)] = part
+        self.at += len(part)
+        return len(part)
 
 
 def packets(payload: bytes) -> Iterator[bytes]:
