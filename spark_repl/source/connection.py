@@ -30,9 +30,13 @@ from .dump import dump_file, dump_gtid, error_of, register
 from .grants import account_of
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from ..config import Source
 
 _READ_BYTES = 1 << 18
+_BUFFERED_BYTES = 1 << 16
+"""more than PyMySQL's buffer, so that a read empties it"""
 _CONNECT_TIMEOUT_S = 10
 _NOT_ALLOWED = 1227
 _ACCESS_DENIED = 1045
@@ -108,8 +112,29 @@ def connect(source: Source) -> Any:
         ) from error
 
 
+class _Answer:
+    """The bytes of an answer. PyMySQL has read the first of them into its buffer, of ``stream``.
+    After these are read, the rest is read from the socket without a copy."""
+
+    def __init__(self, stream: BufferedReader) -> None:
+        self._stream: BufferedReader | None = stream
+        self._raw, self._first = stream.raw, memoryview(b"")
+
+    def readinto1(self, space: memoryview) -> int:
+        """Return the number of bytes that one read at most wrote into ``space``, 0 at the end of
+        the stream. Raise OSError."""
+        if self._stream is not None:  # its own readinto1 would wait for more than is in the buffer
+            self._first, self._stream = memoryview(self._stream.read1(_BUFFERED_BYTES)), None
+        count = min(len(self._first), len(space))
+        if not count:
+            return self._raw.readinto(space) or 0
+        space[:count] = self._first[:count]
+        self._first = self._first[count:]
+        return count
+
+
 def begin_query(connection: Any, statement: str) -> tuple[Any, list[int]]:
-    """Send a query. Return the stream from which its rows can be read, as packets, and the
+    """Send a query. Return a stream, from which ``readinto1`` reads its rows as packets, and the
     collation of each column. Texts come in that collation's character set, as the server stores
     them. If the server converted them, it would replace each character that it can't convert by a
     question mark.
@@ -123,7 +148,7 @@ def begin_query(connection: Any, statement: str) -> tuple[Any, list[int]]:
         result = pymysql.connections.MySQLResult(connection)
         result.init_unbuffered_query()
         result.unbuffered_active = False  # its rows are ours to read
-        return connection._rfile, [field.charsetnr for field in result.fields]
+        return _Answer(connection._rfile), [field.charsetnr for field in result.fields]
     except pymysql.err.MySQLError as error:
         number, text = (*error.args, "", "")[:2]
         raise error_of(number if isinstance(number, int) else 2013, str(text)) from error

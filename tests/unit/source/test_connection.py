@@ -15,8 +15,8 @@ from spark_repl.errors import SourceError, SourceLostError
 from spark_repl.gtid import GtidSet
 from spark_repl.source.account import addresses, tls_of
 from spark_repl.source.connection import Server as Found
+from spark_repl.source.connection import _Answer, connect
 from spark_repl.source.connection import _connect_error as connect_error
-from spark_repl.source.connection import connect
 from spark_repl.source.source_check import check_source
 
 # PROTOCOL_41, SSL, SECURE_CONNECTION, PLUGIN_AUTH
@@ -175,3 +175,20 @@ def test_an_expired_certificate_is_to_be_renewed() -> None:
     assert "ALTER INSTANCE RELOAD TLS" in str(connect_error(Source(), expired).hint)
     unknown = OperationalError(2026, "certificate verify failed: self-signed certificate")
     assert "check source.tls_ca" in str(connect_error(Source(), unknown).hint)
+
+
+def test_an_answer_in_the_drivers_buffer_is_not_waited_for() -> None:
+    """The server sends nothing after it: a read for more would wait for net_timeout_s."""
+    server, client = socket.socketpair()
+    with server, client:
+        client.settimeout(5)
+        server.sendall(b"head" + b"rows")
+        stream = client.makefile("rb")
+        assert stream.read(4) == b"head"
+        answer, space = _Answer(stream), bytearray(1 << 20)
+        assert bytes(space[: answer.readinto1(memoryview(space)[:3])]) == b"row"
+        assert bytes(space[: answer.readinto1(memoryview(space))]) == b"s"
+        server.sendall(b"more")
+        assert bytes(space[: answer.readinto1(memoryview(space))]) == b"more"
+        server.close()
+        assert answer.readinto1(memoryview(space)) == 0
