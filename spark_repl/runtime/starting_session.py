@@ -70,13 +70,17 @@ def starting(
     may_end: Callable[[], bool] = lambda: True,
     end_spark: Callable[[], None] = end_launched_spark,
 ) -> Iterator[StartingSession]:
-    """Build a session on a thread. At the end of the context, end a start that nobody needed, and
-    wait for the thread, because a process must not end while its JVM starts."""
+    """Build a session on a thread. At the end of the context, end a start that nobody needs, if
+    ``may_end`` or after Ctrl-C, and wait for the thread, because a process must not end while its
+    JVM starts."""
     session = StartingSession(build, may_end, end_spark)
     try:
         yield session
+    except KeyboardInterrupt:
+        session.give_up()
+        raise
     finally:
-        if not session.done():
+        if not session.done() and may_end():
             session.give_up()
         session.join()
 

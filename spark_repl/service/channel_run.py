@@ -24,7 +24,7 @@ from ..observe.web.endpoint import check_free
 from ..receiver.identity import create_identity
 from ..receiver.purge import clear
 from ..receiver.report import has_received
-from ..runtime.starting_session import built, starting
+from ..runtime.starting_session import starting
 from .applied_purge import watch
 from .archived_relay import forget_archived
 from .command_process import Start, start
@@ -163,8 +163,6 @@ class ChannelRun:
             self._begins("starting Spark")
             with starting(self._session, stop.is_set) as spark:
                 if first and not self._copied(spark):
-                    with suppress(Stopped):
-                        built(spark, stop.is_set)  # end its start
                     return None
                 _wait_for_copied(config, receiver, stop)
                 result = self._apply(spark, receiver)

@@ -13,7 +13,7 @@ from ..control.records.channels import check_unowned, control_of
 from ..control.records.copies import standing
 from ..errors import SourceError
 from ..rules.table_rules import TableRules
-from ..runtime.starting_session import is_built, starting
+from ..runtime.starting_session import starting
 from .older_log import clear_older
 
 if TYPE_CHECKING:
@@ -115,11 +115,7 @@ def snapshot(
     plan_copy(config, only)
     clear_older(config)
     with starting(session) as spark:
-        try:
-            return _first_copy(spark, config, only, take_over=take_over)
-        finally:
-            if not is_built(spark):
-                spark.give_up()  # the copy needed no Spark, or has failed
+        return _first_copy(spark, config, only, take_over=take_over)
 
 
 def _first_copy(
