@@ -175,9 +175,8 @@ def bench_apply(
                 requests = request_counts()
                 begin = replica.opened.position
                 result = replica.apply()
-            applied = replica.index.slices(begin, replica.opened.position)
-            size = sum(int(records["length"].sum()) for records in applied)
-            replica.index.forget_pages()
+            slices = replica.index.slices(begin, replica.opened.position)
+            size = sum(int(records["length"].sum()) for records in slices)
             figures = {
                 "rows": result.counters.row_changes,
                 "rows_per_s": round(result.counters.row_changes / result.seconds),

@@ -186,10 +186,10 @@ class TransactionIndex:
 
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
         """Return the GTIDs of ``slice(start, end)``; anonymous transactions have none."""
-        found = GtidSet()
+        gtids = GtidSet()
         for part in self._parts(start, self.end if end is None else end, None):
-            found = found.union(GtidSet.from_arrays(part["uuid"], part["gno"], part["tag"]))
-        return found
+            gtids = gtids.union(GtidSet.from_arrays(part["uuid"], part["gno"], part["tag"]))
+        return gtids
 
     def _numbered(self, parts: list[np.ndarray]) -> np.ndarray:
         if len(parts) == 1 and not self.base:
