@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
 from rich.filesize import decimal
 
 from ..catalog.managed import managed_tables
@@ -62,6 +63,9 @@ if TYPE_CHECKING:
     from ..write.tables.table import Table
 
 logger = logging.getLogger(__name__)
+
+_CORES = threading.Semaphore(os.cpu_count() or 1)
+"""chunks that this process copies at a time, for all its channels"""
 
 T = TypeVar("T")
 
@@ -252,8 +256,10 @@ class FirstCopy:
         workers start."""
         if self._ready.is_set():
             return self._run(copy_chunk, tasks)
-        with self._in_driver:
-            return [copy_chunk(task) for task in tasks]
+        with self._in_driver, _CORES:
+            copied = [copy_chunk(task) for task in tasks]
+            pa.default_memory_pool().release_unused()
+            return copied
 
     def _views(self, tables: list[ListedTable], copy: Copy) -> Copy:
         for table in tables:

@@ -1,7 +1,7 @@
 """Integers, dates and times of the text protocol, parsed in compiled code.
 
-Arrow's casts need an array of texts first, and take longer. If any value is not in MySQL's usual
-form, such as a zero date, there is no result, and Arrow's casts decide.
+Arrow's casts need an array of texts first, and take longer. If a value is not in MySQL's usual
+form, such as a zero date, there is no result, and the caller uses Arrow's casts.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def parse_integers(
 
 @jit
 def two_digits(buffer: Bytes, at: Int) -> Int:
-    """Return the number that two digits print, and at least -1000 below zero for other bytes."""
+    """Return the value of two ASCII digits, or -10000 if a byte is not a digit."""
     tens, ones = np.int64(buffer[at]) - 48, np.int64(buffer[at + 1]) - 48
     if tens < 0 or tens > 9 or ones < 0 or ones > 9:
         return np.int64(-10000)
@@ -88,8 +88,8 @@ def two_digits(buffer: Bytes, at: Int) -> Int:
 
 @jit
 def parse_moments(buffer: Bytes, offset: Ints, length: Lengths, least: Int, out: Ints) -> bool:
-    """Write dates as days since 1970 (``least`` 10), or dates with a time as microseconds (19), 0
-    for NULL. Return False at the first value that is neither."""
+    """Write values to ``out``: days since 1970-01-01 if ``least`` is 10, microseconds since then if
+    it is 19, and 0 for NULL. Return False at the first value of another form."""
     for r in range(offset.size):
         size, at = np.int64(length[r]), np.int64(offset[r])
         out[r] = 0

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 # Bytes mapped at a time: pages of the log that were read count as memory of this process.
 _WINDOW_BYTES = 128 << 20
+_OUTLINE_BYTES = 1 << 20
+"""of one transaction's events that are not row changes, if it is indexed by itself"""
 
 
 def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileIndex:
@@ -98,10 +100,9 @@ def extend(index: FileIndex, log: RelayLog, folder: Path | None = None) -> FileI
         before, index = index.scanned, _extend_to(index, log, file, end, folder)
         if end == size or index.damage:
             return index
-        if index.scanned == before:  # one transaction is larger
+        if index.scanned == before and window == _WINDOW_BYTES:  # one transaction is larger
             index = _extend_by_one(index, log, file, folder)
-        if index.scanned == before:
-            window *= 2
+        window = window * 2 if index.scanned == before else _WINDOW_BYTES
 
 
 def _extend_to(
@@ -138,10 +139,10 @@ def _extend_by_one(
 ) -> FileIndex:
     """Return the index extended by one transaction that is larger than a window. Map only a window
     of it at a time. Return ``index`` unchanged if the transaction is compressed, has other
-    statements than row changes, or does not end in the file."""
+    statements than row changes or many events of other kinds, or does not end in the file."""
     start = index.scanned
     try:
-        rest = follow(log, file, Open((), index.checksum), start)
+        rest = follow(log, file, Open((), index.checksum), start, _OUTLINE_BYTES)
     except LogError:
         return index  # the scan reports the damage
     if rest.open is None or rest.scan is None:

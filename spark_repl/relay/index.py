@@ -106,8 +106,8 @@ class TransactionIndex:
         return self._numbered(list(self._parts(start, end, most)))
 
     def slices(self, start: int, end: int, most: int | None = None) -> Iterator[np.ndarray]:
-        """Yield the records of ``slice`` in one or more arrays. A large file's records are an array
-        of their own, which is not copied."""
+        """Yield the records of ``slice`` in one or more arrays, in the log's order. Records of
+        large files are not copied."""
         together = list[np.ndarray]()
         for part in self._parts(start, end, most):
             if together and sum(map(len, together)) + len(part) > _COPIED_RECORDS:
@@ -117,7 +117,7 @@ class TransactionIndex:
         yield self._numbered(together)
 
     def _parts(self, start: int, end: int, most: int | None) -> Iterator[np.ndarray]:
-        """Yield the records of each file, which are none of an empty array."""
+        """Yield the records of each file that has some between ``start`` and ``end``."""
         shift = self.base << OFFSET_BITS
         first, last = start - shift, end - shift
         left = sys.maxsize if most is None else most
@@ -132,8 +132,8 @@ class TransactionIndex:
                     yield part
 
     def end_of_bytes(self, start: int, end: int, most: int) -> int:
-        """Return the packed end of the first transaction of ``slice`` with which the transactions
-        have ``most`` bytes; ``end`` if they have fewer."""
+        """Return the packed end of the transaction with which ``slice(start, end)`` reaches
+        ``most`` bytes of the log. Return ``end`` if it has fewer bytes."""
         for part in self._parts(start, end, None):
             sizes = np.cumsum(part["length"])
             if sizes[-1] >= most:

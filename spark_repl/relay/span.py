@@ -89,7 +89,7 @@ class Span:
         return (np.int64(self.file_no) << OFFSET_BITS) + self.starts
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the span as it travels to a worker: four bytes for each transaction, not 17."""
+        """Return the state to pickle: four bytes for each transaction instead of 17."""
         lengths, gaps = self.ends - self.starts, self.starts[1:] - self.ends[:-1]
         narrow = np.uint32 if lengths.max(initial=0) >> 32 == 0 else np.int64
         apart = np.flatnonzero(gaps)

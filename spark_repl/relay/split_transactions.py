@@ -12,6 +12,7 @@ begins again there.
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -107,9 +108,12 @@ def lost_part(log: RelayLog, file: RelayFile) -> Open | None:
     return None
 
 
-def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart:
+def follow(
+    log: RelayLog, file: RelayFile, before: Open, start: int, most: int = sys.maxsize
+) -> OpenPart:
     """Follow a transaction through the file from ``start`` on, whether it continues there or begins
-    again.
+    again. End early, without a scan, if its events that are not row changes have more than ``most``
+    bytes: each of them is put behind a copy of the earlier ones.
 
     Raise LogError if it continues at another position of the source's log, or with events that are
     not allowed there.
@@ -139,6 +143,8 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart
             continue
         rows += kind in _ROWS
         now = replace(now, outline=now.outline + _outline(file.path, at, kind, length, now))
+        if len(now.outline) > most:
+            break
         if kind in _MAY_END:
             scan = _scanned(file, at, now)
             if len(scan.numbers):

@@ -70,9 +70,9 @@ def starting(
     may_end: Callable[[], bool] = lambda: True,
     end_spark: Callable[[], None] = end_launched_spark,
 ) -> Iterator[StartingSession]:
-    """Build a session on a thread. At the end of the context, end a start that nobody needs, if
-    ``may_end`` or after Ctrl-C, and wait for the thread, because a process must not end while its
-    JVM starts."""
+    """Build a session on a thread. When the context ends, wait for the thread, because a process
+    must not end while its JVM starts. If the session is not built by then and ``may_end`` returns
+    True, or after Ctrl-C, end the start first."""
     session = StartingSession(build, may_end, end_spark)
     try:
         yield session

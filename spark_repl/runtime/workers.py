@@ -32,7 +32,7 @@ _BUNDLES = 4
 # to read, staged rows to write, bytes of data files to rewrite.
 HERE_LOG_BYTES, HERE_ROWS, HERE_FILE_BYTES = 1 << 19, 4000, 1 << 20
 _WHILE_BUILT = 32
-"""times as much work takes less time in this process than waiting for the session's start"""
+"""factor of these bounds while the session is being built: 16 MiB, 128,000 rows, 32 MiB"""
 
 _MESSAGE_MIB = 128
 """Spark's default of ``spark.rpc.message.maxSize``, which a task must fit into"""

@@ -50,9 +50,7 @@ class Planner:
             f"{text} [position {RelayPosition.unpack(int(records['position'][at]))}]"
             for at, text in doubts
         ]
-        return Batch(
-            records, np.ascontiguousarray(records["uncompressed"]), wave, barrier, warnings
-        )
+        return Batch(records, np.array(records["uncompressed"]), wave, barrier, warnings)
 
     def group(self, batch: Batch, first: int) -> Group | None:
         """Return the group that starts with transaction ``first``; None after the last one."""

@@ -86,10 +86,10 @@ def waves(
     transaction's is a separate wave, with MySQL's warning. A transaction with ``barrier`` is also a
     separate wave, without a warning.
     """
-    parent = np.ascontiguousarray(last_committed, np.int64)
-    number = np.ascontiguousarray(sequence_number, np.int64)
+    # Copies, because numba compiles a kernel again for arrays that can't be changed.
+    parent, number = np.array(last_committed, np.int64), np.array(sequence_number, np.int64)
     alone = np.zeros(len(number), np.bool_) if barrier is None else np.asarray(barrier, np.bool_)
-    files = np.ascontiguousarray(file_no, np.int64)
+    files = np.array(file_no, np.int64)
     wave, complaint, previous = _waves(files, parent, number, alone)
     warnings = []
     for i in np.flatnonzero(complaint).tolist():
@@ -204,7 +204,8 @@ def groups(
     """Return the bounds b of groups, int64[k+1] ascending from 0 to n: group g is [b[g], b[g+1]).
 
     A transaction with ``barrier`` (DDL), and one that alone exceeds a limit, is a separate group.
-    No other group exceeds a limit. ``rows`` are estimates. ``most``: look for so many groups only.
+    No other group exceeds a limit. ``rows`` are estimates. ``most``: return the
+    bounds of at most this number of groups.
     """
     stops = np.ascontiguousarray(barrier, np.bool_)
     boundaries: Ints = _groups(

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 Purge = Callable[..., Purged]
 """``purge_applied``"""
 
-_POLL_S = 0.1
+_POLL_S = 0.5
 _PURGE_EVERY_S, _IDLE_PURGE_EVERY_S = 5.0, 600.0
 """seconds between purges, and while neither the log's files nor the applier's place change: each
 reads the control table, which costs requests on an object store"""

@@ -34,7 +34,7 @@ RECEIVER = (
 )  # fmt: skip
 """keys that restart the receiver, which loses nothing"""
 _READ_BY_RECEIVER = ("source.", "relay.", "channel")
-_POLL_S = 0.2
+_POLL_S = 0.5
 
 
 class Reload:

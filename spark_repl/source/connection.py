@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ..config import Source
 
 _READ_BYTES = 1 << 18
-_BUFFERED_BYTES = 1 << 16
-"""more than PyMySQL's buffer, so that a read empties it"""
 _CONNECT_TIMEOUT_S = 10
 _NOT_ALLOWED = 1227
 _ACCESS_DENIED = 1045
@@ -113,8 +111,8 @@ def connect(source: Source) -> Any:
 
 
 class _Answer:
-    """The bytes of an answer. PyMySQL has read the first of them into its buffer, of ``stream``.
-    After these are read, the rest is read from the socket without a copy."""
+    """The bytes of an answer: first those in PyMySQL's buffer ``stream``, then those of the socket,
+    without a copy."""
 
     def __init__(self, stream: BufferedReader) -> None:
         self._stream: BufferedReader | None = stream
@@ -124,7 +122,7 @@ class _Answer:
         """Return the number of bytes that one read at most wrote into ``space``, 0 at the end of
         the stream. Raise OSError."""
         if self._stream is not None:  # its own readinto1 would wait for more than is in the buffer
-            self._first, self._stream = memoryview(self._stream.read1(_BUFFERED_BYTES)), None
+            self._first, self._stream = memoryview(self._stream.peek()), None  # all of the buffer
         count = min(len(self._first), len(space))
         if not count:
             return self._raw.readinto(space) or 0
@@ -155,8 +153,8 @@ def begin_query(connection: Any, statement: str) -> tuple[Any, list[int]]:
 
 
 def _tls_context(source: Source, mode: str) -> ssl.SSLContext:
-    """Return the context of a TLS connection. The system's authorities, which take 40 ms to load,
-    are in it only if the certificate is checked by them. Raise SecretError."""
+    """Return the context of a TLS connection. Load the system's CA certificates, which takes 40 ms,
+    only if the server's certificate is checked and ``tls_ca`` is empty. Raise SecretError."""
     checks = mode not in ("preferred", "required")
     try:
         if checks:

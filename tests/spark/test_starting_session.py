@@ -93,6 +93,26 @@ def test_a_log_of_one_batch_needs_no_session(tmp_path):
     assert_applied_once(target)
 
 
+def test_an_apply_without_a_stream_ends_although_the_log_grows(tmp_path):
+    """Each look at the log finds more transactions; what came after the first look is left."""
+    log, ended = LogWriter(tmp_path / "log"), threading.Event()
+    log.ddl(A.create)
+
+    def grow() -> None:
+        while not ended.is_set():
+            log.transaction(insert(A, (log.gno, "x")))
+
+    thread, session = threading.Thread(target=grow), Future[SparkSession]()
+    thread.start()
+    try:
+        with Replica(session, config_of(log, tmp_path / "lake")) as replica:
+            replica.apply()
+    finally:
+        ended.set()
+        thread.join()
+    assert replica.counters.transactions >= 1
+
+
 def test_cascades_of_a_small_group_do_not_wait_for_the_session(tmp_path, monkeypatch):
     """Also on a store, where the disks of executors depend on the session's master."""
     parent, child = Table("a", map_flags=2), Table("b", (("id", "int"), ("p", "int")))

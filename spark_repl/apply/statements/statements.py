@@ -188,7 +188,7 @@ class Statements:
             case Effect.NO_EFFECT if not logged.statement.alteration:
                 return self._alterations.take_engine(logged)
             case Effect.CREATE_TABLE | Effect.CREATE_SELECT:
-                with self._control.one_look():  # ten times otherwise, for milliseconds
+                with self._control.one_look():  # else ten looks for others' rows
                     return self._create(logged)
             case Effect.CREATE_LIKE:
                 return self._create_like(logged)

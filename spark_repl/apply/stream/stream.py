@@ -1,8 +1,8 @@
 """RelayStream: Spark's structured stream over the log, one batch of transactions after the other.
 
 ``Replica`` runs it. Spark calls the function of ``foreachBatch`` on a thread of Py4J's with the
-places of a batch's transactions, and the coordinator applies them. Without ``foreachBatch`` (Spark
-Connect) the same transactions are read from the log directly.
+places of a batch's transactions, and the coordinator applies them. A log of one batch, and any log
+with Spark Connect, is read directly, without a stream.
 
 Invariants: a lock admits one batch at a time, of the stream or of ``_apply_logged``. The checkpoint
 records a batch as done only after the tables have it; the tables' own positions decide, and the
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
 _FIRST_BATCH = 4_000_000
-"""most transactions that are applied while the stream starts, or without one"""
+"""most transactions of the first batch, which needs no stream"""
 _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
@@ -249,8 +249,9 @@ class RelayStream:
                     self._check_damage()
                     if follow:
                         end.wait(_LOOK_S)
-                if not follow and self._coordinator.mark.position in (before, final):
-                    return
+                position = self._coordinator.mark.position
+                if not follow and (position == before or position >= final):
+                    return  # what came meanwhile is for the next command
                 if spark is not None and time.monotonic() - asked > _ALIVE_S:
                     asked = time.monotonic()
                     keep_alive(spark)  # a server ends idle sessions after an hour

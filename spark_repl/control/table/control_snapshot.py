@@ -96,10 +96,11 @@ class ControlSnapshot:
             other_rows = tuple(sorted(other_rows, key=_by_time))
         tables = self.tables.followed_by(stored, last) if cuts else self.tables
         changed = {row["kind"] for row in added}
+        by_kind = dict(self._by_kind)  # in one step: other threads add to it
         return replace(
             self, version=self.version + 1, other_rows=other_rows,
             newer=(*self.newer, *cuts), tables=tables,
-            _by_kind={kind: own for kind, own in self._by_kind.items() if kind not in changed},
+            _by_kind={kind: own for kind, own in by_kind.items() if kind not in changed},
         )  # fmt: skip
 
     def rows(self, kind: str) -> list[Row]:

@@ -207,8 +207,10 @@ def _with_dead_rows(sizes: _Sizes) -> list[str]:
     shares = sizes.live[places] / sizes.dead[places]
     for place in places[np.argsort(shares, kind="stable")].tolist():
         live, size = int(sizes.live[place]), int(sizes.bytes[place])
+        if not tier.takes(live, size):
+            continue
         dead += int(sizes.dead[place])
-        if tier.live + live > _REWRITTEN_PER_DEAD * dead or not tier.takes(live, size):
+        if tier.live + live > _REWRITTEN_PER_DEAD * dead:
             break
         tier.add(place)
     return tier.paths if tier.places else []

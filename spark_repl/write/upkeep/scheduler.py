@@ -44,7 +44,8 @@ class UpkeepScheduler:
     ``forget`` with the path of a table that was removed. It calls ``lacks`` with a table's name and
     the error that one of its files is missing, or "" if all files exist. It calls ``at_rest`` with
     each table that no group has changed for ``REST_S`` seconds (None: never). A failed step is
-    retried later. Groups continue meanwhile; the applier stops only if its own commits fail."""
+    repeated after the table's next change. Groups continue meanwhile; the applier stops only if its
+    own commits fail."""
 
     def __init__(
         self,

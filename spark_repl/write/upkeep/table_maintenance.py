@@ -152,8 +152,8 @@ class TableMaintenance:
         return promised
 
     def compact_at_rest(self, table: Table) -> None:
-        """Rewrite files with deleted rows of a table that groups no longer change: Spark takes up
-        to twice as long to read a table that has deletion vectors. Raise OSError,
+        """Rewrite files with deleted rows of a table that groups no longer change, because deletion
+        vectors make Spark's reads slower (docs/design/upkeep.md). Raise OSError,
         SparkReplError."""
         if not table.snapshot.is_managed:
             self._compact(table, choose_at_rest)

@@ -425,6 +425,17 @@ def test_a_large_transaction_is_mapped_window_by_window(
     assert max(resident_kib(log.path)) <= 64 + 2 * 64
 
 
+def test_a_large_transaction_of_many_other_events_is_mapped_whole(
+    bank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    want = build_index(open_log(str(bank)), str(tmp_path / "whole"))
+    monkeypatch.setattr("spark_repl.relay.file_transactions._WINDOW_BYTES", 64)
+    monkeypatch.setattr("spark_repl.relay.file_transactions._OUTLINE_BYTES", 100)
+    found = build_index(open_log(str(bank)), str(tmp_path / "windows"))
+    assert (found.records == want.records).all()
+    assert (found.end, found.tail) == (want.end, want.tail)
+
+
 def resident_kib(path: Path) -> list[int]:
     """Resident size of each of this process's mappings of the file."""
     sizes, is_own = [], False

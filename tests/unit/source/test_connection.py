@@ -177,6 +177,21 @@ def test_an_expired_certificate_is_to_be_renewed() -> None:
     assert "check source.tls_ca" in str(connect_error(Source(), unknown).hint)
 
 
+@pytest.mark.parametrize("size", [8192, 131_072])  # of Python up to 3.13, and from 3.14 on
+def test_an_answer_loses_nothing_of_the_drivers_buffer(size: int) -> None:
+    server, client = socket.socketpair()
+    sent = bytes(range(256)) * 2000
+    with server, client:
+        client.settimeout(5)
+        threading.Thread(target=lambda: (server.sendall(sent), server.close())).start()
+        stream = client.makefile("rb", size)
+        assert stream.read(4) == sent[:4]
+        answer, space, came = _Answer(stream), bytearray(1 << 18), sent[:4]
+        while count := answer.readinto1(memoryview(space)):
+            came += space[:count]
+    assert came == sent
+
+
 def test_an_answer_in_the_drivers_buffer_is_not_waited_for() -> None:
     """The server sends nothing after it: a read for more would wait for net_timeout_s."""
     server, client = socket.socketpair()
