@@ -13,10 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.live.receiving import config_for, toml
-
 from .make_logs import NUMBERS
-from .one_server import one_server
+from .one_server import config_file, one_server
 
 
 def main() -> None:
@@ -35,8 +33,7 @@ def main() -> None:
                 f"INSERT INTO bench.o{number} {NUMBERS.format(options.rows)}"
                 " SELECT i, i * 7919 % 99991, SHA2(i, 256), LEFT(SHA2(i * 7, 256), 60) FROM r",
             )
-        file = folder / "run.toml"
-        file.write_text(toml(config_for(server, folder)))
+        file = config_file(server, folder)
         command = ["bench", "snapshot", "--json", "--runs", str(options.runs)]
         subprocess.run(
             [sys.executable, "-m", "spark_repl", *command, "--config", str(file)], check=True

@@ -14,13 +14,10 @@ import json
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
-from tests.support.live.receiving import config_for, toml
-
-from .idle import processors
-from .one_server import one_server
+from .idle import share
+from .one_server import config_file, one_server
 
 _WARM_UP_S = 20
 """seconds at the beginning that ``bench latency`` does not count"""
@@ -34,8 +31,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=600)
     options = parser.parse_args()
     with one_server(options.mysql) as (server, folder):
-        file = folder / "run.toml"
-        file.write_text(toml(config_for(server, folder)))
+        file = config_file(server, folder)
         load = [
             sys.executable, "-m", "tests.bench.steady_load", "--port", str(server.port),
             "--user", "app", "--password", "app",
@@ -46,20 +42,10 @@ def main() -> None:
         command += ["--seconds", str(options.seconds)]
         with subprocess.Popen(load) as client:
             bench = subprocess.Popen([sys.executable, "-m", "spark_repl", *command])
-            print(json.dumps(shares(bench, options.seconds)))
+            time.sleep(2 * _WARM_UP_S)
+            print(json.dumps(share(bench.pid, max(1, options.seconds - 2 * _WARM_UP_S))))
+            bench.wait()
             client.terminate()
-
-
-def shares(bench: subprocess.Popen[bytes], seconds: int) -> dict[str, float]:
-    """Percent of a core, by kind of process, in most of the time that is measured."""
-    time.sleep(2 * _WARM_UP_S)
-    before, began, after = processors(bench.pid), time.monotonic(), Counter[str]()
-    while bench.poll() is None and time.monotonic() < began + seconds - 2 * _WARM_UP_S:
-        after, now = processors(bench.pid), time.monotonic()
-        time.sleep(1)
-    found = {kind: round((s - before[kind]) / (now - began) * 100, 1) for kind, s in after.items()}
-    bench.wait()
-    return found
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server
 
 
@@ -22,3 +23,10 @@ def one_server(mysql: Path) -> Iterator[tuple[Server, Path]]:
             yield server, folder
         finally:
             server.stop()
+
+
+def config_file(server: Server, folder: Path) -> Path:
+    """A configuration that replicates the server, written into its benchmark's folder."""
+    file = folder / "run.toml"
+    file.write_text(toml(config_for(server, folder)))
+    return file

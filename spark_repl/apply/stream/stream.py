@@ -229,9 +229,9 @@ class RelayStream:
         return index.end_of_bytes(position, index.end, self._most) == index.end
 
     def _read_log(self, spark: SparkSession | None, follow: bool) -> None:
-        """Apply the log's transactions without a stream of Spark's, because one batch has them all,
-        or because Spark Connect calls the function of ``foreachBatch`` in a process of the
-        server's, where no coordinator is."""
+        """Apply the log's transactions without Spark's stream. Either one batch has all of them,
+        or Spark Connect would call the function of ``foreachBatch`` in a process of the server,
+        which has no coordinator."""
         self._follows = follow
         self._stopped.clear()
         final, asked = self._retries.run(self._applied.refresh).last_end, time.monotonic()
@@ -251,7 +251,7 @@ class RelayStream:
                         end.wait(_LOOK_S)
                 position = self._coordinator.mark.position
                 if not follow and (position == before or position >= final):
-                    return  # what came meanwhile is for the next command
+                    return  # the next command applies later transactions
                 if spark is not None and time.monotonic() - asked > _ALIVE_S:
                     asked = time.monotonic()
                     keep_alive(spark)  # a server ends idle sessions after an hour

@@ -47,8 +47,8 @@ class _Upto:
 
 @dataclass(frozen=True)
 class _Unsynced:
-    """What has to be synced of a table, up to a version: the files ``named`` by ``commits``, and
-    these commits. ``file``: the identity of the last one; ``above``: folders above the table's."""
+    """The unsynced files of a table up to version ``upto``: data files (``named``), ``commits``,
+    and the folders ``above`` the table. ``file``: the identity of the last commit."""
 
     folder: str
     upto: int
@@ -110,7 +110,7 @@ class Durable:
                 self._sync([self._unsynced(folder, None) for folder in some])
 
     def _unsynced(self, folder: str, upto: int | None) -> _Unsynced | None:
-        """Return what has to be synced of a table; None if nothing has."""
+        """Return the unsynced files of a table, or None if all files are synced."""
         if not _is_here(folder):
             return None
         synced = self._synced(folder)
