@@ -122,7 +122,8 @@ class _Answer:
         """Return the number of bytes that one read at most wrote into ``space``, 0 at the end of
         the stream. Raise OSError."""
         if self._stream is not None:  # its own readinto1 would wait for more than is in the buffer
-            self._first, self._stream = memoryview(self._stream.peek()), None  # all of the buffer
+            buffered = len(self._stream.peek())  # read below: the next answer must not find them
+            self._first, self._stream = memoryview(self._stream.read(buffered)), None
         count = min(len(self._first), len(space))
         if not count:
             return self._raw.readinto(space) or 0

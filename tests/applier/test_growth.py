@@ -17,7 +17,7 @@ from tests.applier.test_many_files import LOOKS
 from tests.applier.test_promised_cuts import hours_pass
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, rows
-from tests.support.tended import hurry
+from tests.support.tended import finish, hurry
 from tests.support.written_files import DATA, KEY_INDEX, below_target
 
 A = Table("a")
@@ -59,7 +59,7 @@ class Week:
             upkeep = found.opened.pipeline.writer._upkeep
             for _ in range(3):
                 upkeep.schedule(found.tracking.tables)
-                upkeep._pool.submit(int).result()
+                finish(upkeep)
 
     def live(self) -> tuple[int, int]:
         """Data files of t.a that the newest version names, and their deletion vectors."""

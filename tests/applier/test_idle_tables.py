@@ -14,7 +14,7 @@ from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 from tests.applier.test_promised_cuts import hours_pass
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, run
-from tests.support.tended import hurry
+from tests.support.tended import finish, hurry
 from tests.support.wait_until import wait_until
 
 A, B = Table("a"), Table("b")
@@ -51,7 +51,7 @@ def test_dead_files_of_a_table_that_changes_no_more_go(
             maintenance = TableMaintenance(found.tracking, workers, aim)
             upkeep = UpkeepScheduler(found.tracking, aim, maintenance.maintain, maintenance.forget)
             upkeep.schedule(["t.b"])
-            upkeep._pool.submit(int).result()
+            finish(upkeep)
             upkeep.close()
     assert data_files(target) == (live, live)
 

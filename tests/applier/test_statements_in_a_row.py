@@ -31,6 +31,7 @@ from tests.support.local_delta import (
     run,
     stopped,
 )
+from tests.support.tended import finish
 from tests.support.wait_until import wait_until
 
 A = Table("a")
@@ -226,5 +227,5 @@ def test_the_log_of_a_table_that_only_statements_change_gets_checkpoints(tmp_pat
         log.ddl(f"ALTER TABLE t.a ADD c{number} INT")
     with applier(log.folder, target) as replica:
         apply_without_stream(replica)
-        replica.opened.pipeline.writer._upkeep._pool.submit(int).result()  # after what is scheduled
+        finish(replica.opened.pipeline.writer._upkeep)  # after what is scheduled
     assert (Path(Layout(str(target)).table("t/a")) / "_delta_log" / "_last_checkpoint").exists()

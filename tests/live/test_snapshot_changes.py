@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from spark_repl import cut
 from spark_repl.control.records.copies import last_copy
 from spark_repl.control.table.control import Control
-from spark_repl.copy.copy_chunk import copy_chunk
+from spark_repl.copy.copy_chunk import Copied, CopyTask
+from spark_repl.copy.first_copy import FirstCopy
 from spark_repl.errors import SourceError
-from spark_repl.runtime.workers import Workers
 from spark_repl.service.snapshot_run import _COPIES, snapshot
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
@@ -50,20 +49,18 @@ def _at_reads(
     monkeypatch: pytest.MonkeyPatch, server: Server, changes: list[list[str]], *, before: bool
 ) -> None:
     """Each time that t.b is read, one of ``changes`` is made before it or behind it."""
-    true = Workers.run
+    true = FirstCopy._copy_chunks
 
-    def run(
-        workers: Workers, function: Callable[[Any], Any], tasks: list[Any], **options: Any
-    ) -> list[Any]:
-        hit = function is copy_chunk and tasks[0].definition.name == "t.b"
+    def copy_chunks(copy: FirstCopy, tasks: list[CopyTask]) -> list[Copied]:
+        hit = tasks[0].definition.name == "t.b"
         if hit and before and changes:
             server.query(*changes.pop())
-        done = true(workers, function, tasks, **options)
+        done = true(copy, tasks)
         if hit and not before and changes:
             server.query(*changes.pop())
         return done
 
-    monkeypatch.setattr(Workers, "run", run)
+    monkeypatch.setattr(FirstCopy, "_copy_chunks", copy_chunks)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from spark_repl.control.table.control import Control, PruningRules
 from spark_repl.write.upkeep import table_maintenance
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from tests.support.local_delta import HERE, applier, apply_without_stream
+from tests.support.wait_until import wait_until
 
 KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
 _LONG_AGO_S = 50 * 3600
@@ -100,5 +101,10 @@ def tend(found: Replica, *names: str) -> None:
     maintenance = table_maintenance.TableMaintenance(found.tracking, workers, target)
     upkeep = UpkeepScheduler(found.tracking, target, maintenance.maintain, maintenance.forget)
     upkeep.schedule(names or found.tracking.tables)
-    upkeep._pool.submit(int).result()
+    finish(upkeep)
     upkeep.close()
+
+
+def finish(upkeep: UpkeepScheduler) -> None:
+    """Wait for the upkeep of all changed tables, but not until they are at rest."""
+    wait_until(lambda: not upkeep._working)

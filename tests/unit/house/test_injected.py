@@ -61,7 +61,9 @@ PATCHED: dict[str, dict[str, str]] = {
         )
     },
     "live/test_snapshot_changes.py": {
-        "spark_repl.runtime.workers.Workers.run": "statements on the server at one table's reading"
+        "spark_repl.copy.first_copy.FirstCopy._copy_chunks": (
+            "statements on the server at one table's reading"
+        )
     },
     "live/test_verify.py": {
         "spark_repl.verify.source_range._digest": "the fifth of some ranges fails"

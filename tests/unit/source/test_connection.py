@@ -207,3 +207,15 @@ def test_an_answer_in_the_drivers_buffer_is_not_waited_for() -> None:
         assert bytes(space[: answer.readinto1(memoryview(space))]) == b"more"
         server.close()
         assert answer.readinto1(memoryview(space)) == 0
+
+
+def test_answers_follow_each_other_on_one_connection() -> None:
+    """The next answer does not begin with bytes of the one before."""
+    server, client = socket.socketpair()
+    with server, client:
+        client.settimeout(5)
+        stream, space = client.makefile("rb"), bytearray(1 << 10)
+        for sent in (b"headone", b"headtwo"):
+            server.sendall(sent)
+            assert stream.read(4) == b"head"
+            assert space[: _Answer(stream).readinto1(memoryview(space))] == sent[4:]
