@@ -177,6 +177,7 @@ def bench_apply(
                 result = replica.apply()
             slices = replica.index.slices(begin, replica.opened.position)
             size = sum(int(records["length"].sum()) for records in slices)
+            replica.index.forget_pages()  # else they count as memory of the next run
             figures = {
                 "rows": result.counters.row_changes,
                 "rows_per_s": round(result.counters.row_changes / result.seconds),

@@ -41,9 +41,10 @@ def config(bank: Path, tmp_path: Path) -> Path:
 def _start(config: Path, crash: str = "") -> subprocess.Popen[bytes]:
     """The applier in a session of its own: Spark's JVM and workers are ended with it."""
     environment = {**os.environ, "SPARK_REPL_CRASH": crash}
+    follow = ["--follow"] if crash.startswith("before_checkpoint") else []  # only a stream has one
     with (config.parent / "out.txt").open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, "-m", "spark_repl", "apply", "--config", str(config)],
+            [sys.executable, "-m", "spark_repl", "apply", "--config", str(config), *follow],
             stdout=out,
             stderr=out,
             env=environment,

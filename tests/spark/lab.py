@@ -50,7 +50,8 @@ def run(
     with replica_of(spark, config.override(keys or {}), on_group, **more) as replica:
         if not stream:
             return apply_without_stream(replica)
-        with patch("spark_repl.apply.stream.stream._FIRST_BATCH", 1):
+        of_stream = "spark_repl.apply.stream.stream"
+        with patch(f"{of_stream}._FIRST_BATCH", 1), patch(f"{of_stream}._WITHOUT_STREAM", 0):
             return replica.apply()
 
 

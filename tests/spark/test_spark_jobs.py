@@ -62,9 +62,7 @@ def test_a_connect_server_applies_a_log_and_compares_cuts(bank: Path, tmp_path: 
 
 
 def test_an_address_where_no_server_answers_is_named(bank: Path, tmp_path: Path) -> None:
-    config = tmp_path / "my.toml"  # a log of more than one batch needs Spark
-    config.write_text("[apply]\ngroup_max_transactions = 10\n")
-    given = ["--relay", str(bank), "--target", str(tmp_path / "lake"), "--config", str(config)]
+    given = ["--relay", str(bank), "--target", str(tmp_path / "lake"), "--follow"]
     ran = subprocess.run(
         [sys.executable, "-m", "spark_repl", "apply", *given, "--master", "sc://127.0.0.1:1"],
         capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False,

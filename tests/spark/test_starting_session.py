@@ -76,9 +76,11 @@ def test_a_small_log_is_applied_before_the_session_is_built(spark, tmp_path):
     assert_applied_once(target)
 
 
-def test_a_log_of_one_batch_needs_no_session(tmp_path):
-    """Nor a stream: its groups are small enough for this process while Spark starts."""
+def test_a_log_is_read_to_its_end_without_a_session(tmp_path, monkeypatch):
+    """Nor a stream, however many batches a follower would make of it. Its groups are small enough
+    for this process while Spark starts."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    monkeypatch.setattr("spark_repl.apply.stream.stream._FIRST_BATCH", 1_000)
     log.ddl(A.create)
     session: Future[SparkSession] = Future()
     for count in (5_000, 1):

@@ -1,8 +1,8 @@
 """RelayStream: Spark's structured stream over the log, one batch of transactions after the other.
 
 ``Replica`` runs it. Spark calls the function of ``foreachBatch`` on a thread of Py4J's with the
-places of a batch's transactions, and the coordinator applies them. A log of one batch, and any log
-with Spark Connect, is read directly, without a stream.
+places of a batch's transactions, and the coordinator applies them. Without ``follow`` a log is read
+directly, without a stream; with Spark Connect any log is.
 
 Invariants: a lock admits one batch at a time, of the stream or of ``_apply_logged``. The checkpoint
 records a batch as done only after the tables have it; the tables' own positions decide, and the
@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
 _FIRST_BATCH = 4_000_000
-"""most transactions of the first batch, which needs no stream"""
+"""most transactions of a batch that a follower reads without a stream"""
+_WITHOUT_STREAM = 100_000_000
+"""most transactions of a log that is read to its end without a stream"""
 _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
@@ -70,8 +72,9 @@ class RelayStream:
 
     Spark needs 2 to 6 s to start a stream. Meanwhile the coordinator applies the transactions that
     the log already has, at most one batch. The stream's first batch may contain the same
-    transactions again. The coordinator skips them, because the tables have them. To apply the rest
-    of a log that is no more than this batch, no stream is started.
+    transactions again. The coordinator skips them, because the tables have them. Without ``follow``
+    it applies the whole log, and no stream is started, unless the log has more than
+    ``_WITHOUT_STREAM`` transactions.
 
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
     once a second. ``status`` receives the figures of each batch.
@@ -151,17 +154,19 @@ class RelayStream:
                 break
         pace.end_batch()
 
-    def _apply_logged(self) -> None:
-        """Apply the transactions that the log has already, at most a batch. Keep an error for
-        ``run``."""
+    def _apply_logged(self, *, whole: bool = False) -> None:
+        """Apply the transactions that the log has already, at most a batch unless ``whole``. Keep
+        an error for ``run``."""
         with self._batching:
             if self._has_ended:
                 return
             coordinator, index = self._coordinator, self._applied.view.index
-            begin = coordinator.mark.position
-            end = index.end_of_bytes(begin, index.end, self._most)
+            begin, end = coordinator.mark.position, index.end
+            if not whole:
+                end = index.end_of_bytes(begin, end, self._most)
+            most = None if whole else self._first_batch
             try:
-                self._apply_records(index.slices(begin, end, self._first_batch))
+                self._apply_records(index.slices(begin, end, most))
             except Exception as error:  # noqa: BLE001 ``run`` raises it
                 self._error = error
 
@@ -203,7 +208,7 @@ class RelayStream:
             first = mark if resumes is None else min(mark, resumes)
             self._applied.hold_by(self._first, first)
             try:
-                if not follow and self._ends_in_first_batch():
+                if not follow and self._needs_no_stream():
                     if is_built(self._spark):
                         built(self._spark)  # a session that can't be built is an error all the same
                     self._read_log(None, follow)
@@ -221,17 +226,14 @@ class RelayStream:
                     raise self._error from error
                 raise
 
-    def _ends_in_first_batch(self) -> bool:
-        """Return whether ``_apply_logged`` applies everything that the log has now."""
+    def _needs_no_stream(self) -> bool:
         index, position = self._applied.view.index, self._coordinator.mark.position
-        if index.damage or index.count_behind(position)[0] > self._first_batch:
-            return False
-        return index.end_of_bytes(position, index.end, self._most) == index.end
+        return not index.damage and index.count_behind(position)[0] <= _WITHOUT_STREAM
 
     def _read_log(self, spark: SparkSession | None, follow: bool) -> None:
-        """Apply the log's transactions without Spark's stream. Either one batch has all of them,
-        or Spark Connect would call the function of ``foreachBatch`` in a process of the server,
-        which has no coordinator."""
+        """Apply the log's transactions without Spark's stream: those that the log has now, or, with
+        ``follow``, also later ones, batch by batch. Spark Connect would call the function of
+        ``foreachBatch`` in a process of the server, which has no coordinator."""
         self._follows = follow
         self._stopped.clear()
         final, asked = self._retries.run(self._applied.refresh).last_end, time.monotonic()
@@ -239,7 +241,7 @@ class RelayStream:
             while not (self._is_stopping() or self.has_met_until()):
                 before = self._coordinator.mark.position
                 self._retries.run(self._applied.refresh)
-                self._apply_logged()
+                self._apply_logged(whole=not follow)
                 if self._error is not None:
                     return
                 self._first.release()  # no stream begins where the tables were
