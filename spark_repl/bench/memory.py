@@ -36,7 +36,7 @@ class Memory:
             resident = sum(_resident(pid) for pid in tree)
             if resident > highest * _GROWN:
                 highest = resident
-                self.peak_mib = max(self.peak_mib, sum(_pss(pid) for pid in tree) // 1024)
+                self.peak_mib = max(self.peak_mib, sum(pss_kib(pid) for pid in tree) // 1024)
 
 
 def _tree() -> list[int]:
@@ -65,7 +65,8 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def _pss(pid: int) -> int:
+def pss_kib(pid: int) -> int:
+    """Return a process's proportional set size; 0 if it no longer exists."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as lines:
             return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

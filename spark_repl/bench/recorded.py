@@ -34,6 +34,7 @@ from ..schedule.tasks import stage_tasks
 from .memory import Memory
 
 if TYPE_CHECKING:
+    from ..relay.index import TransactionIndex
     from ..schedule.until import Until
     from ..tables.source_table import SourceTable
 
@@ -140,6 +141,13 @@ def requests_per_group(before: Mapping[str, int], groups: int) -> dict[str, Any]
     return {"requests_per_group": shares} if shares else {}
 
 
+def _log_bytes(index: TransactionIndex, begin: int, end: int) -> int:
+    """Return the bytes of the log between two packed positions."""
+    size = sum(int(records["length"].sum()) for records in index.slices(begin, end))
+    index.forget_pages()  # else they count as memory of the next run
+    return size
+
+
 def bench_apply(
     recording: Recording, runs: int, *, fresh_index: bool = False, below: str = "", master: str = ""
 ) -> dict[str, Any]:
@@ -175,9 +183,7 @@ def bench_apply(
                 requests = request_counts()
                 begin = replica.opened.position
                 result = replica.apply()
-            slices = replica.index.slices(begin, replica.opened.position)
-            size = sum(int(records["length"].sum()) for records in slices)
-            replica.index.forget_pages()  # else they count as memory of the next run
+            size = _log_bytes(replica.index, begin, replica.opened.position)
             figures = {
                 "rows": result.counters.row_changes,
                 "rows_per_s": round(result.counters.row_changes / result.seconds),

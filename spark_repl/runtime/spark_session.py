@@ -88,6 +88,8 @@ _INCUBATOR = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
 # C2 compiles ten times later: no row passes through the JVM, and compiling took more processor
 # time there than all else in the first minute. What stays hot is compiled all the same.
+_AT_REST = "-XX:G1PeriodicGCInterval=600000 -XX:-G1PeriodicGCInvokesConcurrent"
+"""After ten minutes without a garbage collection, make one and return the freed memory."""
 _LATE_C2 = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
@@ -300,7 +302,7 @@ def _own_jvm(master: str, java_options: str, jars: Sequence[str]) -> dict[str, s
         os.environ["SPARK_HOME"] = spark_home()
         settings["spark.python.daemon.module"] = _DAEMON
     log4j2 = Path(__file__).with_name("log4j2.properties")
-    options = [f"-Dlog4j2.configurationFile={log4j2}", _LATE_C2, java_options]
+    options = [f"-Dlog4j2.configurationFile={log4j2}", _LATE_C2, _AT_REST, java_options]
     if master.startswith("local["):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         if archive().exists() and not java_options:

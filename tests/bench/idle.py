@@ -3,8 +3,8 @@
     python -m tests.bench.idle --mysql FOLDER [--seconds 60] [--tables 100]
 
 One server, so many tables with a row each. Prints a line of JSON: parts of a core, in percent, that
-``run`` and all that it has started take, by kind of process; how many commits and files came
-meanwhile.
+``run`` and all that it has started take, by kind of process; their memory in MiB (proportional set
+size); how many commits and files came meanwhile.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
+from spark_repl.bench.memory import pss_kib
 from spark_repl.config import Config
 from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server, free_port
@@ -57,8 +58,19 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
         before = files(config)
         alone = share(run, options.seconds)
         came = files(config) - before
+        memory = memory_mib(run)
         looked = share(run, options.seconds, f"http://{listen}/")
-    return {"alone": alone, "with_the_page": looked, "files_that_came": came}
+    return {
+        "alone": alone, "memory_mib": memory, "with_the_page": looked, "files_that_came": came,
+    }  # fmt: skip
+
+
+def memory_mib(parent: int) -> Counter[str]:
+    """Proportional set size of a process and all below it, by kind."""
+    found = Counter[str]()
+    for pid, kind in processes(parent):
+        found[kind] += pss_kib(pid) // 1024
+    return found
 
 
 def files(config: Config) -> int:
