@@ -86,10 +86,10 @@ _DAEMON = "spark_repl.service.worker_daemon"
 
 _INCUBATOR = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
-# C2 compiles ten times later: no row passes through the JVM, and compiling took more processor
-# time there than all else in the first minute. What stays hot is compiled all the same.
 _AT_REST = "-XX:G1PeriodicGCInterval=600000 -XX:-G1PeriodicGCInvokesConcurrent"
 """After ten minutes without a garbage collection, make one and return the freed memory."""
+# C2 compiles ten times later: no row passes through the JVM, and compiling took more processor
+# time there than all else in the first minute. What stays hot is compiled all the same.
 _LATE_C2 = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"

@@ -73,7 +73,7 @@ def test_jvm_is_killed_behind_the_rewrite(spark: SparkSession, log: LogWriter, t
         f'[relay]\npath = "{log.folder}"\n[target]\npath = "{target}"\ncompact_files = 4\n'
         "[apply]\ngroup_max_transactions = 1\n"
     )
-    command = [sys.executable, "-m", "spark_repl", "apply", "--config", str(config)]
+    command = [sys.executable, "-m", "spark_repl", "apply", "--follow", "--config", str(config)]
     with (tmp_path / "out.txt").open("wb") as out:
         applier = subprocess.Popen(
             command, stdout=out, stderr=out, cwd=tmp_path, start_new_session=True

@@ -69,6 +69,8 @@ from pyspark.sql import SparkSession
 import spark_repl.apply.group.stager, spark_repl.runtime.workers
 spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.apply.group.stager._SHARD_BYTES = 0
 spark_repl.runtime.workers.HERE_ROWS = 0
+from spark_repl.apply.stream import stream
+stream._FIRST_BATCH, stream._WITHOUT_STREAM = 1, 0  # the settings of streams count, too
 from spark_repl import Config, Replica, cut
 
 folder, context_settings, settings = Path(sys.argv[1]), *map(json.loads, sys.argv[2:])

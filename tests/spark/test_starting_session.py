@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
 from spark_repl.delta.store.delta_rs_read import read
-from spark_repl.errors import RowError, SetupError, SparkReplError
+from spark_repl.errors import LogError, RowError, SetupError, SparkReplError
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.runtime.starting_session import starting
@@ -232,6 +232,48 @@ def test_a_stop_ends_the_wait_for_a_session(tmp_path):
     with Replica(session, config_of(log, target)) as replica, following(replica) as errors:
         wait_until(lambda: replica.counters.transactions == 1)
     assert errors == [] and not session.done()
+
+
+def test_a_stop_ends_the_wait_of_a_large_group_for_a_session(tmp_path, monkeypatch):
+    """Spark looks for a master that does not answer for a minute, and YARN waits for ever."""
+    monkeypatch.setattr("spark_repl.runtime.workers._WHILE_BUILT", 0)  # each group is large
+    log, given_up = LogWriter(tmp_path / "log"), threading.Event()
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+
+    def build() -> SparkSession:
+        given_up.wait()
+        raise SetupError("the start was ended")
+
+    with starting(build, end_spark=given_up.set) as session:
+        with Replica(session, config_of(log, tmp_path / "lake")) as replica:
+            thread = threading.Thread(target=replica.apply)
+            thread.start()
+            wait_until(lambda: replica.counters.transactions == 1)  # CREATE TABLE
+            assert not given_up.is_set()
+            replica.stop()
+            thread.join(60)
+            assert not thread.is_alive() and given_up.is_set()
+        assert replica.counters.transactions == 1
+
+
+def test_damage_is_an_error_without_a_session(tmp_path):
+    """Behind everything before it."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    for number in range(3):
+        log.transaction(insert(A, (number, "abc")))
+    file, start, end = log.spans[3]
+    content = bytearray((log.folder / file).read_bytes())
+    content[content.index(b"abc", start, end)] ^= 1
+    (log.folder / file).write_bytes(content)
+    session: Future[SparkSession] = Future()
+    with (
+        Replica(session, config_of(log, tmp_path / "lake")) as replica,
+        pytest.raises(LogError),
+    ):
+        replica.apply()
+    assert replica.counters.transactions == 3 and not session.done()
 
 
 _APPLY = """

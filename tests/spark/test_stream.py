@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, MySQLRelaySource
 from spark_repl.apply.start.replica import Replica
+from spark_repl.apply.stream import stream
 from spark_repl.apply.stream.stream import said_by_python
 from spark_repl.errors import LogError, RowError
 from spark_repl.observe.status.status import status
@@ -311,8 +312,10 @@ def test_what_spark_says_of_a_batch_is_in_the_status(spark, tmp_path):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_nothing_of_an_applier_outlives_it(spark, log, tmp_path, fails):
+def test_nothing_of_an_applier_outlives_it(spark, log, tmp_path, fails, monkeypatch):
     """The JVM's side of callbacks may stay for hours, and Py4J keeps what they call."""
+    monkeypatch.setattr(stream, "_FIRST_BATCH", 1)
+    monkeypatch.setattr(stream, "_WITHOUT_STREAM", 0)
     log.transaction(insert(A, (1, "x")))
     if fails:
         log.transaction(insert(A, (1, "x")))

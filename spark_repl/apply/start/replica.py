@@ -282,7 +282,8 @@ class Replica:
         return self.opened.applied.view.index
 
     def apply(self, *, follow: bool = False) -> Result:
-        """Run the stream. Raise the error that stopped it; everything before that has been
+        """Apply what the log has now; with ``follow`` also later transactions, through a stream,
+        until ``stop``. Raise the error that stopped it; everything before that has been
         committed."""
         began = time.perf_counter()
         while True:

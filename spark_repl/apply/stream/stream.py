@@ -1,8 +1,9 @@
 """RelayStream: Spark's structured stream over the log, one batch of transactions after the other.
 
 ``Replica`` runs it. Spark calls the function of ``foreachBatch`` on a thread of Py4J's with the
-places of a batch's transactions, and the coordinator applies them. Without ``follow`` a log is read
-directly, without a stream; with Spark Connect any log is.
+places of a batch's transactions, and the coordinator applies them. Without ``follow`` a log of at
+most ``_WITHOUT_STREAM`` transactions is read directly, without a stream; with Spark Connect any log
+is.
 
 Invariants: a lock admits one batch at a time, of the stream or of ``_apply_logged``. The checkpoint
 records a batch as done only after the tables have it; the tables' own positions decide, and the
@@ -16,6 +17,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from concurrent.futures import wait
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +43,7 @@ from .stream_checkpoint import batch_end, forget_foreign, resume_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -175,8 +178,8 @@ class RelayStream:
         base, low = self._applied.base, self._applied.start
         index = self._applied.view.index
         high = max(index.end, low)
-        forget_foreign(self._checkpoint, self._applied.view.relay, base, high)
         start = min(max(self._coordinator.mark.position, low), high)
+        forget_foreign(self._checkpoint, self._applied.view.relay, base, start - self._most, high)
         self._begin = StreamPlace(start)
         if resume_offset(self._checkpoint) is None:
             self._applied.hold_by(self._first, start)
@@ -206,12 +209,14 @@ class RelayStream:
         with Lease() as self._first, Pool(1, "first batch") as beside:
             # Tables may pass this place before the stream reads it, and a purge follows the tables.
             first = mark if resumes is None else min(mark, resumes)
-            self._applied.hold_by(self._first, first)
+            needs_stream = follow or not self._needs_no_stream()
+            if needs_stream:
+                self._applied.hold_by(self._first, first)
             try:
-                if not follow and self._needs_no_stream():
+                if not needs_stream:
                     if is_built(self._spark):
                         built(self._spark)  # a session that can't be built is an error all the same
-                    self._read_log(None, follow)
+                    self._wait_for(beside.submit(self._read_log, None, follow))
                     return
                 beside.submit(self._apply_logged)
                 spark = built(self._spark, self._is_stopping)
@@ -228,12 +233,21 @@ class RelayStream:
 
     def _needs_no_stream(self) -> bool:
         index, position = self._applied.view.index, self._coordinator.mark.position
-        return not index.damage and index.count_behind(position)[0] <= _WITHOUT_STREAM
+        return index.count_behind(position)[0] <= _WITHOUT_STREAM
+
+    def _wait_for(self, reading: Future[None]) -> None:
+        """Wait for ``_read_log``. If the run has to end while a large group waits for Spark, end
+        Spark's start. Raise what ``_read_log`` raises."""
+        while not wait([reading], _LOOK_S).done:
+            if self._is_stopping():
+                with suppress(SparkReplError, Stopped):
+                    built(self._spark, self._is_stopping)
+        reading.result()
 
     def _read_log(self, spark: SparkSession | None, follow: bool) -> None:
         """Apply the log's transactions without Spark's stream: those that the log has now, or, with
-        ``follow``, also later ones, batch by batch. Spark Connect would call the function of
-        ``foreachBatch`` in a process of the server, which has no coordinator."""
+        ``follow``, also later ones, batch by batch. That is for Spark Connect, which would call the
+        function of ``foreachBatch`` in a process of the server, which has no coordinator."""
         self._follows = follow
         self._stopped.clear()
         final, asked = self._retries.run(self._applied.refresh).last_end, time.monotonic()

@@ -26,11 +26,14 @@ def resume_offset(checkpoint: str) -> int | None:
     return None if place is None else place.position
 
 
-def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
+def forget_foreign(checkpoint: str, log: RelayLog, base: int, low: int, high: int) -> None:
     """Remove a checkpoint from which a stream can't resume in this log, which ends at ``high``. The
     checkpoint may belong to another log, or be ahead of this one. Or its last batch was begun but
     not recorded as done, and the batch's part of the log was purged later. Or Spark would refuse
-    the checkpoint. The tables have all earlier transactions."""
+    the checkpoint. The tables have all earlier transactions.
+
+    Also remove a checkpoint before ``low``: ``apply`` without a stream has applied what follows it,
+    and a stream would bring all of that again."""
     if not _is_whole(checkpoint):
         _remove(checkpoint)
         return
@@ -38,7 +41,7 @@ def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None
     try:
         for place in filter(None, places):
             place.check(log, base)
-        if places[0] is not None and places[0].position > high:
+        if places[0] is not None and not low <= places[0].position <= high:
             _remove(checkpoint)
     except LogError:
         _remove(checkpoint)

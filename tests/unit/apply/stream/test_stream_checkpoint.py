@@ -188,12 +188,12 @@ def test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop(
     base = 7
     shift = base << OFFSET_BITS
 
-    def kept(done: int, planned: int, log_id: str | None = log.log_id) -> bool:
+    def kept(done: int, planned: int, log_id: str | None = log.log_id, *, low: int = 0) -> bool:
         name = {} if log_id is None else {"log": log_id}
         places = [{"position": at, **name} for at in (done, planned)]
         folder = checkpoint_of(tmp_path / "checkpoint", done=places[0], planned=places[1])
         now = open_log(str(relay))
-        forget_foreign(str(folder), now, base, index.end + shift)
+        forget_foreign(str(folder), now, base, low, index.end + shift)
         found = folder.exists()
         shutil.rmtree(folder, ignore_errors=True)
         return found
@@ -203,6 +203,8 @@ def test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop(
     assert not kept(middle + shift, end + shift, "another")
     assert not kept(middle, end)  # of the history before
     assert not kept(end + shift + 1, end + shift + 2)
+    assert kept(middle + shift, end + shift, low=middle + shift)
+    assert not kept(middle + shift, end + shift, low=middle + shift + 1), "far behind the tables"
     purge(relay, 4)
     assert not kept(middle + shift, end + shift), "the batch that is done again begins there"
     assert not kept(middle + shift, end + shift, None)
@@ -225,7 +227,7 @@ def test_a_checkpoint_that_spark_would_refuse_is_dropped(
     folder = checkpoint_of(tmp_path / "checkpoint", done=place, planned=place)
     (folder / "metadata").write_text('{"id":"1"}')
     end = build_index(log, str(tmp_path / "index")).end
-    forget_foreign(str(folder), log, 0, end)
+    forget_foreign(str(folder), log, 0, 0, end)
     assert folder.exists()
     if content is not None:
         (folder / file).write_text(content)
@@ -233,7 +235,7 @@ def test_a_checkpoint_that_spark_would_refuse_is_dropped(
         for name in ("offsets/1", "commits/0"):
             (folder / name).unlink()
         (folder / file).rename(folder / "offsets" / ".0.72cb1d78.tmp")
-    forget_foreign(str(folder), log, 0, end)
+    forget_foreign(str(folder), log, 0, 0, end)
     assert not folder.exists()
 
 
