@@ -176,7 +176,7 @@ def broken(found: Replica) -> Iterator[None]:
     read what there was before, either."""
     folder = Path(found.tracking.control.path) / "_delta_log"
     entry = folder / f"{len(list(folder.glob('*.json'))):020d}.json"
-    entry.write_text("no JSON")
+    replace_file(entry, b"no JSON")  # whole at once: an empty commit would be no damage
     yield
     entry.unlink()
 
