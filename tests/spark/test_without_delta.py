@@ -22,7 +22,9 @@ from pyspark.sql import SparkSession
 from spark_repl import cut
 from spark_repl.cli.main import main
 from spark_repl.errors import SetupError
+from spark_repl.runtime import workers
 
+workers.HERE_LOG_BYTES = workers.HERE_ROWS = 0  # every group needs Spark
 log, target = sys.argv[1:]
 code = main(["apply", "--relay", log, "--target", target, "--json"])
 spark = SparkSession.active()
