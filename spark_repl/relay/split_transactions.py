@@ -113,10 +113,10 @@ def follow(
 ) -> OpenPart:
     """Follow a transaction through the file from ``start`` on, whether it continues there or begins
     again. End early, without a scan, if its events that are not row changes have more than ``most``
-    bytes, because each of them is appended to a copy of the earlier ones.
+    bytes. Each such event is appended to a copy of the earlier ones.
 
-    Raise LogError if it continues at another position of the source's log, or with events that are
-    not allowed there.
+    Raise LogError if it continues at another position of the source's log, or with an event that
+    can't continue a transaction.
     """
     _check_sums(log, file, before)
     size, now, end = log.size(file.number), before, start

@@ -16,14 +16,13 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
-from spark_repl.bench.memory import pss_kib
 from spark_repl.config import Config
 from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server, free_port
 
 from .many_channels import wait_for
 from .one_server import one_server
-from .processes import processes, running
+from .processes import memory_mib, processes, running
 from .verify_rows import processor_s
 
 _SETTLE_S = 90.0
@@ -63,14 +62,6 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
     return {
         "alone": alone, "memory_mib": memory, "with_the_page": looked, "files_that_came": came,
     }  # fmt: skip
-
-
-def memory_mib(parent: int) -> Counter[str]:
-    """Proportional set size of a process and all below it, by kind."""
-    found = Counter[str]()
-    for pid, kind in processes(parent):
-        found[kind] += pss_kib(pid) // 1024
-    return found
 
 
 def files(config: Config) -> int:

@@ -42,7 +42,7 @@ def main() -> None:
         command += ["--seconds", str(options.seconds)]
         with subprocess.Popen(load) as client:
             bench = subprocess.Popen([sys.executable, "-m", "spark_repl", *command])
-            time.sleep(2 * _WARM_UP_S)
+            time.sleep(2 * _WARM_UP_S)  # the start, and what ``bench latency`` does not count
             print(json.dumps(share(bench.pid, max(1, options.seconds - 2 * _WARM_UP_S))))
             bench.wait()
             client.terminate()

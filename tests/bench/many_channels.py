@@ -24,7 +24,7 @@ from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server
 
 from .one_server import one_server
-from .processes import processes, running
+from .processes import memory_mib, running
 
 _MOST_S = 900
 
@@ -71,7 +71,7 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
             committed = time.monotonic()
             wait_for(configs, server.executed)
             rounds.append(time.monotonic() - committed)
-            latest = memory(run)
+            latest = memory_mib(run)
             most = latest if latest.total() > most.total() else most
     return {
         "channels": len(names), "tables": options.tables, "rounds": row,
@@ -100,19 +100,6 @@ def wait_for(configs: list[Config], executed: str) -> None:
                 break
             assert time.monotonic() < until, config.channel
             time.sleep(0.2)
-
-
-def memory(parent: int) -> Counter[str]:
-    """MB of a process and all below it, by kind."""
-    found = Counter[str]()
-    for pid, kind in processes(parent):
-        try:
-            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        except OSError:
-            continue
-        (pss,) = [line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:")]
-        found[kind] += int(pss) // 1024
-    return found
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from spark_repl.bench.memory import pss_kib
 from spark_repl.control.cuts.cut_reader import find_cut
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
@@ -40,9 +41,7 @@ _CHANGED = 10
 
 
 def _pss_mib() -> int:
-    rollup = Path("/proc/self/smaps_rollup").read_text("ascii")
-    (pss,) = [line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:")]
-    return int(pss) // 1024
+    return pss_kib(os.getpid()) // 1024
 
 
 def _timed(work: Callable[[], object]) -> float:

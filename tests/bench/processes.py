@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from spark_repl.bench.memory import pss_kib
 
 
 @contextmanager
@@ -46,3 +49,11 @@ def processes(parent: int) -> Iterator[tuple[int, str]]:
             else "receiver" if " receive " in command or "forkserver" in command
             else "jvm" if "java" in command.split(" ")[0] else "python workers"
         )  # fmt: skip
+
+
+def memory_mib(parent: int) -> Counter[str]:
+    """Proportional set size of a process and all below it, by kind."""
+    found = Counter[str]()
+    for pid, kind in processes(parent):
+        found[kind] += pss_kib(pid) // 1024
+    return found

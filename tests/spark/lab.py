@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
@@ -50,9 +52,16 @@ def run(
     with replica_of(spark, config.override(keys or {}), on_group, **more) as replica:
         if not stream:
             return apply_without_stream(replica)
-        of_stream = "spark_repl.apply.stream.stream"
-        with patch(f"{of_stream}._FIRST_BATCH", 1), patch(f"{of_stream}._WITHOUT_STREAM", 0):
+        with streaming():
             return replica.apply()
+
+
+@contextmanager
+def streaming() -> Iterator[None]:
+    """Each log, however short, is left to a stream."""
+    of_stream = "spark_repl.apply.stream.stream"
+    with patch(f"{of_stream}._FIRST_BATCH", 1), patch(f"{of_stream}._WITHOUT_STREAM", 0):
+        yield
 
 
 def replica_of(

@@ -258,7 +258,7 @@ def test_a_stop_ends_the_wait_of_a_large_group_for_a_session(tmp_path, monkeypat
 
 
 def test_damage_is_an_error_without_a_session(tmp_path):
-    """Behind everything before it."""
+    """After everything before it was applied."""
     log = LogWriter(tmp_path / "log")
     log.ddl(A.create)
     for number in range(3):

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, MySQLRelaySource
 from spark_repl.apply.start.replica import Replica
-from spark_repl.apply.stream import stream
 from spark_repl.apply.stream.stream import said_by_python
 from spark_repl.errors import LogError, RowError
 from spark_repl.observe.status.status import status
@@ -30,7 +29,7 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.runtime.spark_release import ADMITS
-from tests.spark.lab import assert_applied_once, assert_rows, run
+from tests.spark.lab import assert_applied_once, assert_rows, run, streaming
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import transactions
 from tests.support.dump_stream import receive
@@ -312,10 +311,8 @@ def test_what_spark_says_of_a_batch_is_in_the_status(spark, tmp_path):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_nothing_of_an_applier_outlives_it(spark, log, tmp_path, fails, monkeypatch):
+def test_nothing_of_an_applier_outlives_it(spark, log, tmp_path, fails):
     """The JVM's side of callbacks may stay for hours, and Py4J keeps what they call."""
-    monkeypatch.setattr(stream, "_FIRST_BATCH", 1)
-    monkeypatch.setattr(stream, "_WITHOUT_STREAM", 0)
     log.transaction(insert(A, (1, "x")))
     if fails:
         log.transaction(insert(A, (1, "x")))
@@ -326,7 +323,7 @@ def test_nothing_of_an_applier_outlives_it(spark, log, tmp_path, fails, monkeypa
         with Replica(spark, config, serves=True) as replica:
             assert replica.page, "so it listens to the stream"
             kept = [replica, replica.opened.coordinator, replica.opened.applied, replica.tracking]
-            with pytest.raises(RowError) if fails else nullcontext():
+            with streaming(), pytest.raises(RowError) if fails else nullcontext():
                 replica.apply()
         return [weakref.ref(one) for one in kept]
 

@@ -1,15 +1,15 @@
 """RelayStream: Spark's structured stream over the log, one batch of transactions after the other.
 
 ``Replica`` runs it. Spark calls the function of ``foreachBatch`` on a thread of Py4J's with the
-places of a batch's transactions, and the coordinator applies them. Without ``follow`` a log of at
-most ``_WITHOUT_STREAM`` transactions is read directly, without a stream; with Spark Connect any log
-is.
+places of a batch's transactions, and the coordinator applies them. The log is read directly,
+without a stream, if the run ends at the log's end and at most ``_WITHOUT_STREAM`` transactions are
+left, and always with Spark Connect.
 
 Invariants: a lock admits one batch at a time, of the stream or of ``_apply_logged``. The checkpoint
 records a batch as done only after the tables have it; the tables' own positions decide, and the
 checkpoint may lag. A purge can't remove the file where the stream begins, because a lease is held
-on it. The first error of a batch ends the stream, and ``run`` raises that error rather than the one
-that Spark makes of it. Design: docs/design/runtime.md, docs/design/groups.md.
+on it. The first error of a batch ends the stream. ``run`` raises this error, not Spark's report of
+it. Design: docs/design/runtime.md, docs/design/groups.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ...runtime.starting_session import Session, built, is_built
 from ...runtime.threads import Pool, channel_here, under_channel
 from ...runtime.workers import disk_of, use_pool
 from .spark_source import MySQLRelaySource
-from .stream_checkpoint import batch_end, forget_foreign, resume_offset
+from .stream_checkpoint import batch_end, forget_unfit, resume_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -164,10 +164,9 @@ class RelayStream:
             if self._has_ended:
                 return
             coordinator, index = self._coordinator, self._applied.view.index
-            begin, end = coordinator.mark.position, index.end
+            begin, end, most = coordinator.mark.position, index.end, None
             if not whole:
-                end = index.end_of_bytes(begin, end, self._most)
-            most = None if whole else self._first_batch
+                end, most = index.end_of_bytes(begin, end, self._most), self._first_batch
             try:
                 self._apply_records(index.slices(begin, end, most))
             except Exception as error:  # noqa: BLE001 ``run`` raises it
@@ -179,7 +178,8 @@ class RelayStream:
         index = self._applied.view.index
         high = max(index.end, low)
         start = min(max(self._coordinator.mark.position, low), high)
-        forget_foreign(self._checkpoint, self._applied.view.relay, base, start - self._most, high)
+        lowest = start - self._most  # also above every place in an earlier file
+        forget_unfit(self._checkpoint, self._applied.view.relay, base, lowest, high)
         self._begin = StreamPlace(start)
         if resume_offset(self._checkpoint) is None:
             self._applied.hold_by(self._first, start)
@@ -209,7 +209,7 @@ class RelayStream:
         with Lease() as self._first, Pool(1, "first batch") as beside:
             # Tables may pass this place before the stream reads it, and a purge follows the tables.
             first = mark if resumes is None else min(mark, resumes)
-            needs_stream = follow or not self._needs_no_stream()
+            needs_stream = follow or self._is_too_long()
             if needs_stream:
                 self._applied.hold_by(self._first, first)
             try:
@@ -231,9 +231,10 @@ class RelayStream:
                     raise self._error from error
                 raise
 
-    def _needs_no_stream(self) -> bool:
+    def _is_too_long(self) -> bool:
+        """Return whether the rest of the log has too many transactions for ``_read_log``."""
         index, position = self._applied.view.index, self._coordinator.mark.position
-        return index.count_behind(position)[0] <= _WITHOUT_STREAM
+        return index.count_behind(position)[0] > _WITHOUT_STREAM
 
     def _wait_for(self, reading: Future[None]) -> None:
         """Wait for ``_read_log``. If the run has to end while a large group waits for Spark, end

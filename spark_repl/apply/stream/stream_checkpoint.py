@@ -2,7 +2,7 @@
 tables' own positions decide.
 
 ``resume_offset`` returns the recorded place, and ``batch_end`` the end of a batch.
-``forget_foreign`` removes a checkpoint that does not fit the log.
+``forget_unfit`` removes a checkpoint that does not fit the log or the tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def resume_offset(checkpoint: str) -> int | None:
     return None if place is None else place.position
 
 
-def forget_foreign(checkpoint: str, log: RelayLog, base: int, low: int, high: int) -> None:
+def forget_unfit(checkpoint: str, log: RelayLog, base: int, low: int, high: int) -> None:
     """Remove a checkpoint from which a stream can't resume in this log, which ends at ``high``. The
     checkpoint may belong to another log, or be ahead of this one. Or its last batch was begun but
     not recorded as done, and the batch's part of the log was purged later. Or Spark would refuse

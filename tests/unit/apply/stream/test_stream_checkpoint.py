@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.apply.stream.spark_source import MySQLRelayReader
-from spark_repl.apply.stream.stream_checkpoint import forget_foreign
+from spark_repl.apply.stream.stream_checkpoint import forget_unfit
 from spark_repl.errors import ConfigError, LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
 from spark_repl.receiver.purge import purge
@@ -193,7 +193,7 @@ def test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop(
         places = [{"position": at, **name} for at in (done, planned)]
         folder = checkpoint_of(tmp_path / "checkpoint", done=places[0], planned=places[1])
         now = open_log(str(relay))
-        forget_foreign(str(folder), now, base, low, index.end + shift)
+        forget_unfit(str(folder), now, base, low, index.end + shift)
         found = folder.exists()
         shutil.rmtree(folder, ignore_errors=True)
         return found
@@ -227,7 +227,7 @@ def test_a_checkpoint_that_spark_would_refuse_is_dropped(
     folder = checkpoint_of(tmp_path / "checkpoint", done=place, planned=place)
     (folder / "metadata").write_text('{"id":"1"}')
     end = build_index(log, str(tmp_path / "index")).end
-    forget_foreign(str(folder), log, 0, 0, end)
+    forget_unfit(str(folder), log, 0, 0, end)
     assert folder.exists()
     if content is not None:
         (folder / file).write_text(content)
@@ -235,7 +235,7 @@ def test_a_checkpoint_that_spark_would_refuse_is_dropped(
         for name in ("offsets/1", "commits/0"):
             (folder / name).unlink()
         (folder / file).rename(folder / "offsets" / ".0.72cb1d78.tmp")
-    forget_foreign(str(folder), log, 0, 0, end)
+    forget_unfit(str(folder), log, 0, 0, end)
     assert not folder.exists()
 
 
