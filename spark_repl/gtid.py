@@ -141,9 +141,7 @@ class GtidSet:
         numbers = np.ascontiguousarray(gno, np.int64)
         held = np.zeros(len(numbers), bool)
         beyond = max((parts[-1][1] for parts in self._intervals.values()), default=0)
-        if (
-            not len(numbers) or numbers.min() >= beyond
-        ):  # usually all are later
+        if not len(numbers) or numbers.min() >= beyond:  # usually all are later
             return held
         for source, own in _by_source(uuid, tag, len(numbers)):
             edges = np.array(self._intervals.get(source, ()), np.int64).ravel()
