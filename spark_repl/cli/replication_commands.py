@@ -22,8 +22,6 @@ from .output import emit, print_result, print_results
 if TYPE_CHECKING:
     import argparse
 
-    from pyspark.sql import SparkSession
-
     from ..config import Config
     from ..observe.reports.applier_status import Result
     from ..runtime.starting_session import Session
@@ -35,7 +33,7 @@ def apply(options: argparse.Namespace) -> int:
     config = configuration(options)
     from ..control.records.channels import check_unowned
     from ..relay.log import open_log
-    from ..runtime.spark_session import build_session
+    from ..runtime.spark_session import build_session, end_of
     from ..runtime.starting_session import starting
     from ..schedule.until import Until
 
@@ -46,7 +44,8 @@ def apply(options: argparse.Namespace) -> int:
     check_unowned(config, take_over=options.take_over)
     master = options.master or f"local[{config.apply.workers}]"
     settings = config.catalog.spark_settings()
-    with starting(partial(build_session, master=master, settings=settings, delta=False)) as spark:
+    build = partial(build_session, master=master, settings=settings, delta=False)
+    with starting(build, end=None if config.catalog.registers else end_of(master)) as spark:
         result = _applied(spark, config, options, until)
     print_result(result, options.json)
     return 0
@@ -78,14 +77,13 @@ def run_replication(options: argparse.Namespace) -> int:
     (file,) = files
     config = read_as(file, options)
 
-    def session() -> SparkSession:
-        from ..runtime.spark_session import build_session
+    from ..runtime.spark_session import build_session, end_of
 
-        master = options.master or f"local[{config.apply.workers}]"
-        settings = config.catalog.spark_settings()
-        return build_session(master=master, settings=settings, delta=False)
-
-    channel = ChannelRun(config, file, session, take_over=options.take_over)
+    master = options.master or f"local[{config.apply.workers}]"
+    settings = config.catalog.spark_settings()
+    session = partial(build_session, master=master, settings=settings, delta=False)
+    end = None if config.catalog.registers else end_of(master)
+    channel = ChannelRun(config, file, session, take_over=options.take_over, end=end)
     at_signals(channel.stop, channel.reload)
     result = channel.run()
     if result is not None:

@@ -45,7 +45,7 @@ from ..relay.file_list import replace_file
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_private_folder
 from ..runtime.retry import disk_full, first_line, temporary
-from ..runtime.starting_session import built
+from ..runtime.starting_session import in_use
 from ..runtime.workers import Workers
 from ..source.dump import is_temporary
 from .copy_plan import plan_again
@@ -259,10 +259,10 @@ class Recopier(Companion):
         logger.warning("copying again: %s", ", ".join(copy.bounds))
         progress = partial(self.applier.copying, list(copy.bounds))
         try:
-            session = built(self.spark, self.stop.is_set)
-            result = self._copy(
-                session, self.config, control, self.stop, lenient=True, report=progress
-            )
+            with in_use(self.spark, self.stop.is_set) as session:
+                result = self._copy(
+                    session, self.config, control, self.stop, lenient=True, report=progress
+                )
         except Exception as error:  # the applier continues without a copy that fails for good
             if _not_the_copys(error):
                 raise

@@ -10,14 +10,16 @@ import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from py4j.java_gateway import JavaPackage
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -75,6 +77,9 @@ _DELTA = {
 _CONNECT_TRIES = 3
 """repetitions of the first question to a server of Spark Connect, in 2 s; pyspark's own take ten
 minutes"""
+
+_END_S = 10.0
+"""wait for the end of a JVM without work, in seconds"""
 
 _first: SparkSession | None = None
 """the session of the SparkContext that this module created"""
@@ -146,6 +151,35 @@ def build_session(
     _end_quietly(session.sparkContext)
     _first = session
     return session
+
+
+def end_of(master: str) -> Callable[[SparkSession], None] | None:
+    """Return the function that ends a session with this master while nothing needs it. Return None
+    if its JVM has started this process (spark-submit), or if its executors are other processes,
+    which may not come back at once."""
+    own = master.startswith("local[") and "PYSPARK_GATEWAY_PORT" not in os.environ
+    return end_session if own else None
+
+
+def end_session(session: SparkSession) -> None:
+    """End a session of ``build_session``, and the JVM that it has launched. The next call launches
+    another one. Other sessions of this process end too."""
+    global _first
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if _first is not session or process is None:
+        return
+    try:
+        with suppress(Py4JError, ConnectionError):  # the JVM may have ended
+            session.stop()
+            gateway.shutdown()
+        process.stdin.close()  # which ends it
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    finally:
+        _first = SparkContext._gateway = SparkContext._jvm = None
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from ..errors import SparkReplError
 from .executor_disk import executor_disk
 from .spark_jobs import connect_errors, is_connect, master_of, run_job
-from .starting_session import Session, built, is_built
+from .starting_session import Session, built, in_use, is_built
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -32,7 +32,8 @@ _BUNDLES = 4
 # to read, staged rows to write, bytes of data files to rewrite.
 HERE_LOG_BYTES, HERE_ROWS, HERE_FILE_BYTES = 1 << 19, 4000, 1 << 20
 _WHILE_BUILT = 32
-"""factor of these bounds while the session is being built: 16 MiB, 128,000 rows, 32 MiB"""
+"""factor of these bounds while there is no session yet, or none any more: 16 MiB, 128,000 rows,
+32 MiB"""
 
 _MESSAGE_MIB = 128
 """Spark's default of ``spark.rpc.message.maxSize``, which a task must fit into"""
@@ -68,7 +69,7 @@ class Workers:
 
     def is_small(self, *, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
         """Return whether this amount of work costs less in this process than as a Spark job, for
-        which the session may still have to be built."""
+        which the session may first have to be built."""
         times = 1 if is_built(self._session) else _WHILE_BUILT
         return (
             log_bytes <= HERE_LOG_BYTES * times
@@ -95,9 +96,8 @@ class Workers:
         in_driver = Guarded(function)
         if here or not tasks:
             return [in_driver.outcome(task) for task in tasks]
-        spark = built(self._session)
         try:
-            with connect_errors(spark):
+            with in_use(self._session) as spark, connect_errors(spark):
                 guarded = Guarded(function, self.disk)
                 # Other channels share Spark's slots: use only our own.
                 count = self.count if use_pool(spark) else _BUNDLES * self.count

@@ -53,15 +53,17 @@ class ChannelRun:
     """The run of a channel. ``run`` continues until ``stop``, after which the current group is
     finished.
 
-    ``session`` returns the Spark session, and is called when it is needed; ``bar``: whether to show
-    progress, which only one channel of a process can do; ``start`` starts the receiver.
+    ``session`` returns the Spark session, and is called when it is needed; ``end`` ends it while
+    nothing needs it (StartingSession); ``bar``: whether to show progress, which only one channel of
+    a process can do; ``start`` starts the receiver.
     """
 
     def __init__(
         self, config: Config, config_file: str, session: Callable[[], SparkSession], *,
         take_over: bool = False, bar: bool = True, start: Start = start,
+        end: Callable[[SparkSession], None] | None = None,
     ) -> None:  # fmt: skip
-        self.config, self._file, self._session = config, config_file, session
+        self.config, self._file, self._session, self._end = config, config_file, session, end
         self._start = start
         self._take_over, self._bar = take_over, bar
         self._known = _of_file(config_file, config)
@@ -161,7 +163,7 @@ class ChannelRun:
             if not wait_for_log(config, receiver, stop, self._begins):
                 return None
             self._begins("starting Spark")
-            with starting(self._session, stop.is_set) as spark:
+            with starting(self._session, stop.is_set, end=self._end) as spark:
                 if first and not self._copied(spark):
                     return None
                 _wait_for_copied(config, receiver, stop)

@@ -26,6 +26,7 @@ from spark_repl.runtime.starting_session import starting
 from tests.spark.lab import assert_applied_once, assert_rows
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.dump_stream import receive
+from tests.support.live.killing import children
 from tests.support.local_delta import cuts
 from tests.support.relay_reader import receive_into
 from tests.support.s3_server import BUCKET, s3_server
@@ -302,3 +303,57 @@ def test_ctrl_c_ends_a_start_without_a_master(tmp_path):
         and "Traceback" not in text
         and "does not start" not in text
     )
+
+
+_FOLLOW = """
+import sys
+from spark_repl.apply.stream import stream
+from spark_repl.cli.main import main
+from spark_repl.runtime import workers
+stream._REST_S = 0.5
+workers._WHILE_BUILT = 1  # a group above the bound of a session that runs
+sys.exit(main(["apply", "--follow", "--relay", sys.argv[1], "--target", sys.argv[2]]))
+"""
+
+
+def test_spark_rests_while_groups_are_small_and_comes_back_for_a_large_one(tmp_path):
+    """The JVM and its Python processes have ended meanwhile; a stream goes on where the tables
+    are."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+
+    def add(*sizes: int) -> None:
+        for size in sizes:
+            first = log.gno * 10_000
+            log.transaction(*(insert(A, (first + number, "x")) for number in range(size)))
+
+    def streams() -> int:
+        return len(list((target / "_repl" / "checkpoint").rglob("offsets/[0-9]*")))
+
+    def executed() -> bool:
+        return bool(cuts(target)) and f"1-{log.gno - 1}" in cuts(target)[-1].gtid_executed
+
+    add(1)
+    command = [sys.executable, "-c", _FOLLOW, str(log.folder), str(target)]
+    with (tmp_path / "output").open("w+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            for _ in range(2):
+                wait_until(lambda: "java" in " ".join(children(process.pid).values()))
+                wait_until(lambda: not children(process.pid), 240, each_s=0.1)
+                batches = streams()
+                add(1, 1)
+                wait_until(executed, each_s=0.1)
+                assert not children(process.pid) and streams() == batches
+                add(6000)  # above the bound of rows
+            wait_until(executed, each_s=0.1)
+            wait_until(lambda: not children(process.pid), 240, each_s=0.1)
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            process.wait()
+        output.seek(0)
+        assert "Traceback" not in output.read()
+    assert len(read(str(target / "t" / "a"))) == 12_005
+    assert_applied_once(target)

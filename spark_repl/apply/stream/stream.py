@@ -3,7 +3,7 @@
 ``Replica`` runs it. Spark calls the function of ``foreachBatch`` on a thread of Py4J's with the
 places of a batch's transactions, and the coordinator applies them. The log is read directly,
 without a stream, if the run ends at the log's end and at most ``_WITHOUT_STREAM`` transactions are
-left, and always with Spark Connect.
+left, while Spark rests (``_REST_S``), and always with Spark Connect.
 
 Invariants: a lock admits one batch at a time, of the stream or of ``_apply_logged``. The checkpoint
 records a batch as done only after the tables have it; the tables' own positions decide, and the
@@ -35,7 +35,7 @@ from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.spark_jobs import is_connect, keep_alive
 from ...runtime.spark_release import ADMITS
-from ...runtime.starting_session import Session, built, is_built
+from ...runtime.starting_session import Session, StartingSession, built, is_built
 from ...runtime.threads import Pool, channel_here, under_channel
 from ...runtime.workers import disk_of, use_pool
 from .spark_source import MySQLRelaySource
@@ -63,6 +63,9 @@ _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
 """seconds between two checks whether the applier has to stop"""
+_REST_S = 300.0
+"""seconds without a Spark job after which a follower ends its stream and, until the next job,
+Spark"""
 _ALIVE_S = 600.0
 """seconds between two questions that keep a session of Spark Connect alive"""
 _STOP_FILE = "stopping"
@@ -77,7 +80,9 @@ class RelayStream:
     the log already has, at most one batch. The stream's first batch may contain the same
     transactions again. The coordinator skips them, because the tables have them. Without ``follow``
     it applies the whole log, and no stream is started, unless the log has more than
-    ``_WITHOUT_STREAM`` transactions.
+    ``_WITHOUT_STREAM`` transactions. A follower whose groups have all been small for ``_REST_S``
+    seconds ends the stream and Spark, if Spark is its own, and reads the log directly until a large
+    group or an upkeep task has Spark started again.
 
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
     once a second. ``status`` receives the figures of each batch.
@@ -114,7 +119,7 @@ class RelayStream:
         self._error = None
         with suppress(Stopped):
             self._retries.run(
-                lambda: self._once(follow=True) if follow else self._to_end(),
+                self._follow if follow else self._to_end,
                 lambda: self._coordinator.mark.position,
             )
         self._raise_error()
@@ -122,6 +127,11 @@ class RelayStream:
     def _raise_error(self) -> None:
         if self._error is not None and not isinstance(self._error, Stopped):
             raise self._error
+
+    def _follow(self) -> None:
+        """Follow the log, through a stream unless Spark rests."""
+        while self._once(follow=True) and not (self._is_stopping() or self.has_met_until()):
+            pass
 
     def _to_end(self) -> None:
         """Apply what the log has now. Before release 4.2, Spark ends such a stream after one batch,
@@ -201,15 +211,18 @@ class RelayStream:
         with _MAKING:
             return reader.load()
 
-    def _once(self, follow: bool) -> None:
+    def _once(self, follow: bool) -> bool:
+        """Read the log, through a stream or without. Return whether to call this again: Spark was
+        ended because nothing needed it, or is running again."""
         mark = self._coordinator.mark.position
         resumes = resume_offset(self._checkpoint)
         if self._error is not None:  # an earlier stream was lost after its first batch had failed
-            return
+            return False
         with Lease() as self._first, Pool(1, "first batch") as beside:
             # Tables may pass this place before the stream reads it, and a purge follows the tables.
             first = mark if resumes is None else min(mark, resumes)
-            needs_stream = follow or self._is_too_long()
+            at_rest = follow and self._spark_rests
+            needs_stream = not at_rest if follow else self._is_too_long()
             if needs_stream:
                 self._applied.hold_by(self._first, first)
             try:
@@ -217,19 +230,32 @@ class RelayStream:
                     if is_built(self._spark):
                         built(self._spark)  # a session that can't be built is an error all the same
                     self._wait_for(beside.submit(self._read_log, None, follow))
-                    return
+                    return at_rest and self._error is None
                 beside.submit(self._apply_logged)
                 spark = built(self._spark, self._is_stopping)
                 if is_connect(spark):
                     self._read_log(spark, follow)
-                else:
-                    self._stream(spark, follow)
+                    return False
+                return self._stream(spark, follow) and self._rest()
             except BaseException as error:
                 if not (temporary(error) or disk_full(error)):
                     self._coordinator.stopping.set()  # the first batch may wait for hours
                 if self._error is not None:
                     raise self._error from error
                 raise
+
+    @property
+    def _spark_rests(self) -> bool:
+        return isinstance(self._spark, StartingSession) and self._spark.rests
+
+    def _may_rest(self) -> bool:
+        return isinstance(self._spark, StartingSession) and self._spark.may_rest(_REST_S)
+
+    def _rest(self) -> bool:
+        """End Spark, unless somebody has used it since. Return True."""
+        if isinstance(self._spark, StartingSession):
+            self._spark.rest(_REST_S)
+        return True
 
     def _is_too_long(self) -> bool:
         """Return whether the rest of the log has too many transactions for ``_read_log``."""
@@ -240,20 +266,23 @@ class RelayStream:
         """Wait for ``_read_log``. If the run has to end while a large group waits for Spark, end
         Spark's start. Raise what ``_read_log`` raises."""
         while not wait([reading], _LOOK_S).done:
-            if self._is_stopping():
+            if self._is_stopping() and not self._spark_rests:
                 with suppress(SparkReplError, Stopped):
                     built(self._spark, self._is_stopping)
         reading.result()
 
     def _read_log(self, spark: SparkSession | None, follow: bool) -> None:
         """Apply the log's transactions without Spark's stream: those that the log has now, or, with
-        ``follow``, also later ones, batch by batch. That is for Spark Connect, which would call the
-        function of ``foreachBatch`` in a process of the server, which has no coordinator."""
+        ``follow``, also later ones, batch by batch. Without ``spark`` a follower ends as soon as
+        Spark runs. With it, this is for Spark Connect, which would call the function of
+        ``foreachBatch`` in a process of the server, which has no coordinator."""
         self._follows = follow
         self._stopped.clear()
         final, asked = self._retries.run(self._applied.refresh).last_end, time.monotonic()
         with EndWatch(self._applied.path) as end:
             while not (self._is_stopping() or self.has_met_until()):
+                if follow and spark is None and is_built(self._spark):
+                    return
                 before = self._coordinator.mark.position
                 self._retries.run(self._applied.refresh)
                 self._apply_logged(whole=not follow)
@@ -279,7 +308,8 @@ class RelayStream:
         if index.damage and not index.count_behind(self._coordinator.mark.position)[0]:
             raise index.damage  # the stream reads only the published end, and does not see it
 
-    def _stream(self, spark: SparkSession, follow: bool) -> None:
+    def _stream(self, spark: SparkSession, follow: bool) -> bool:
+        """Run a stream until it has to end. Return whether it ended because nothing needs Spark."""
         stop_file = Path(self._applied.folder) / _STOP_FILE
         stop_file.unlink(missing_ok=True)
         use_pool(spark)
@@ -294,10 +324,12 @@ class RelayStream:
             writer = writer.trigger(availableNow=True)
         self._stopped = stopped = threading.Event()
         self._follows = follow
-        query = writer.start()
+        query, may_rest = writer.start(), False
         try:
             while not query.awaitTermination(1):
                 if self._is_stopping() or self._error is not None or self.has_met_until():
+                    break
+                if may_rest := follow and self._may_rest():
                     break
         except Exception as error:  # the first error is the one to report
             if self._error is None and (temporary(error) or disk_full(error)):
@@ -315,6 +347,7 @@ class RelayStream:
                 query.stop()
             batches.release()
             stop_file.unlink(missing_ok=True)
+        return may_rest and self._error is None
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """Apply a batch. Its rows name the transactions; the workers read the transactions'

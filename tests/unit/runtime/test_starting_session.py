@@ -7,13 +7,14 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from spark_repl.errors import JvmEndedError, SparkReplError, Stopped
-from spark_repl.runtime.starting_session import built, is_built, starting
+from spark_repl.errors import JvmEndedError, SetupError, SparkReplError, Stopped
+from spark_repl.runtime.starting_session import built, in_use, is_built, starting
 
 
 class Start:
@@ -82,3 +83,101 @@ def test_stop_of_the_applier_alone_leaves_the_start() -> None:
             built(session, lambda: True)
         assert start.calls == 0 and not is_built(session)
         start.ended.set()
+
+
+class Builds:
+    """Sessions that have a number each, and those that were ended."""
+
+    def __init__(self) -> None:
+        self.built, self.ended = 0, list[Any]()
+
+    def build(self) -> Any:
+        self.built += 1
+        return self.built
+
+
+def test_a_session_that_nobody_uses_rests_until_it_is_needed_again() -> None:
+    builds = Builds()
+    with starting(builds.build, end=builds.ended.append) as session:
+        assert cast("int", built(session)) == 1
+        assert not session.may_rest(3600)
+        session.rest(3600)
+        assert builds.ended == [] and not session.rests
+        with in_use(session), in_use(session):
+            assert not session.may_rest(0)
+            session.rest(0)
+        assert not session.rests and session.may_rest(0)
+        session.rest(0)
+        session.rest(0)
+        assert builds.ended == [1] and session.rests and not is_built(session)
+        assert not session.may_rest(0)
+        with in_use(session) as again:
+            assert cast("int", again) == 2 and not session.rests
+        session.rest(0)
+    assert builds.built == 2 and builds.ended == [1, 2]
+
+
+def test_use_puts_rest_off() -> None:
+    builds = Builds()
+    with starting(builds.build, end=builds.ended.append) as session:
+        built(session)
+        session._used_at -= 100
+        assert session.may_rest(100)
+        with in_use(session):
+            pass
+        assert not session.may_rest(100)
+
+
+def test_a_session_without_an_end_does_not_rest() -> None:
+    builds = Builds()
+    with starting(builds.build) as session:
+        built(session)
+        session.rest(0)
+        assert not session.may_rest(0) and not session.rests
+
+
+def test_who_wants_a_session_while_it_is_ended_gets_another_one() -> None:
+    builds, ending, go_on = Builds(), threading.Event(), threading.Event()
+
+    def end(session: Any) -> None:
+        ending.set()
+        go_on.wait(60)
+        builds.ended.append(session)
+
+    with starting(builds.build, end=end) as session, ThreadPoolExecutor() as pool:
+        built(session)
+        resting = pool.submit(session.rest, 0)
+        ending.wait(60)
+        wanted = pool.submit(built, session)
+        go_on.set()
+        assert cast("int", wanted.result(60)) == 2
+        resting.result(60)
+    assert builds.ended == [1]
+
+
+def test_an_error_of_a_later_start_is_raised() -> None:
+    """It stays: the process ends, and its service manager starts it again."""
+    builds = Builds()
+
+    def build() -> Any:
+        if builds.built:
+            raise SetupError("no Java")
+        return builds.build()
+
+    with starting(build, end=builds.ended.append) as session:
+        built(session)
+        session.rest(0)
+        for _ in range(2):
+            with pytest.raises(SetupError, match="no Java"), in_use(session):
+                pass
+        assert is_built(session)
+        session.rest(0)
+        assert not session.rests and builds.ended == [1]
+
+
+def test_a_stop_does_not_start_a_session_that_rests() -> None:
+    builds = Builds()
+    with starting(builds.build, lambda: True, end=builds.ended.append) as session:
+        built(session)
+        session.rest(0)
+    assert builds.built == 1
