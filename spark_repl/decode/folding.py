@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..binlog.kernels.jit import jit_allocating
+from ..binlog.kernels.key_numbers import number_values
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 
 CHANGE_BITS = EXISTED | EXISTS | CERTAIN
@@ -96,7 +96,7 @@ class Chains:
 
 
 def chains(key: pa.Array) -> Chains:
-    return Chains(*_chains(*codes(key)))
+    return Chains(*_chains(*number_values(key)))
 
 
 def certain(flags: Bits) -> Bits:
@@ -104,13 +104,6 @@ def certain(flags: Bits) -> Bits:
     out = flags.copy()
     out[flags != (EXISTED | EXISTS)] |= CERTAIN
     return out
-
-
-def codes(key: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
-    """Return numbers 0..n-1 for the distinct keys, which are equal only for equal bytes (they are
-    not hashes)."""
-    encoded = pc.dictionary_encode(key)
-    return encoded.indices.to_numpy().astype(np.int32), len(encoded.dictionary)
 
 
 def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits, *, soft: bool = False) -> Net:

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from ...binlog.kernels.jit import jit_allocating
 from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
-from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
+from ...binlog.kernels.key_numbers import number_values
+from ...decode.folding import CHANGE_BITS, Net, fold, fold_bag
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.large_columns import joined
@@ -75,7 +76,7 @@ def net_changes(
     if not definition.primary_key:
         return _bag(parts, staged, definition, partial=partial), []
     rows = staged.drop_columns(list(EXTRA))
-    code, distinct = codes(one_chunk(staged.column("key")))
+    code, distinct = number_values(one_chunk(staged.column("key")))
     log, passed_over = _change_log(staged, code), 0
     if look is not None and asks(parts):
         row_of = np.zeros(distinct, np.int64)
@@ -124,7 +125,7 @@ def _bag(
     elif partial or any(part.twins for part in parts):
         code, distinct = value_codes(rows)
     else:
-        code, distinct = codes(one_chunk(staged.column("key")))
+        code, distinct = number_values(one_chunk(staged.column("key")))
     net = fold_bag(code, distinct, staged.column("count").to_numpy())
     folded = Net(np.arange(len(net.entry)), net.flags, net.count, net.first, [])
     at = positions[net.first]

@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from ...binlog.rows.change_bits import EXISTS
-from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, codes
+from ...binlog.kernels.key_numbers import number_values
+from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk, read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
@@ -102,7 +103,7 @@ def _images(task: WriteTask) -> _Images:
     flags, positions = heads(staged.column("flags")), heads(staged.column("positions"))
     rows = staged.drop_columns(list(EXTRA))
     order = rows.column(task.definition.extra_columns["valid_from_order"]).to_numpy()
-    code, _ = codes(one_chunk(staged.column("key")))
+    code, _ = number_values(one_chunk(staged.column("key")))
     if staged.column("held").null_count < staged.num_rows:
         rows = keyless_rows(staged, flags, positions, task.definition)
     # By key, then by position, then by the order of changes within a transaction.

@@ -1,0 +1,92 @@
+"""Numbers of the distinct values of a binary Arrow column, in one pass over its buffers.
+
+It does what ``dictionary_encode`` of PyArrow does, in a fifth of its time for keys of a few bytes,
+and builds no dictionary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import jit
+from .jit import jit_allocating, jit_inlined, same, u32, u64
+
+_STEPS, _FREE_STEPS = 16, 1000
+"""steps to the next slot of the hash table that are allowed: for each value, and beyond that. Values
+whose hashes are equal by design would take the square of their number."""
+_MOST = 1 << 30
+"""most values that numbers of 32 bits and their hash table hold"""
+
+
+def number_values(column: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
+    """Return (numbers, their count): int32[n], from 0 on in the order in which the values first
+    occur. Numbers are equal exactly if the values' bytes are. ``column``: binary or large binary,
+    without NULL."""
+    if jit.compiled and 0 < len(column) < _MOST:
+        _, offsets, data = column.buffers()
+        kind = np.int64 if column.type == pa.large_binary() else np.int32
+        at = np.frombuffer(offsets, kind)[column.offset : column.offset + len(column) + 1]
+        raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        bits = max(4, (2 * len(column)).bit_length())
+        steps = _STEPS * len(column) + _FREE_STEPS
+        numbers, count = _number(raw, at.astype(np.int64), bits, steps)
+        if count >= 0:
+            return numbers, count
+    encoded = pc.dictionary_encode(column)
+    return encoded.indices.to_numpy().astype(np.int32), len(encoded.dictionary)
+
+
+@jit_inlined
+def _mixed(raw: Any, begin: Any, end: Any) -> Any:
+    """Return a value of up to 8 bytes as a number, and the hash FNV-1a of a longer one."""
+    if end - begin == 4:
+        return np.uint64(u32(raw, begin))
+    if end - begin == 8:
+        return np.uint64(u64(raw, begin))
+    mixed = np.uint64(14695981039346656037)
+    for at in range(begin, end):
+        mixed = (mixed ^ np.uint64(raw[at])) * np.uint64(1099511628211)
+    return mixed
+
+
+@jit_inlined
+def _slot(mixed: Any, bits: Any) -> Any:
+    """Return the slot where the search begins. Successive numbers have successive slots, which are
+    in one line of the processor's cache."""
+    high = (mixed >> np.uint64(bits)) * np.uint64(11400714819323198485)
+    return np.int64((mixed + (high >> np.uint64(64 - bits))) & np.uint64((1 << bits) - 1))
+
+
+@jit_allocating
+def _number(raw: Any, at: Any, bits: Any, steps: Any) -> Any:
+    """Return (numbers, count); count is -1 if there are too many collisions. The hash table has
+    2**``bits`` slots, at least twice as many as values; -1 is a free slot."""
+    slots = np.full(1 << bits, -1, np.int32)
+    numbers = np.empty(at.size - 1, np.int32)
+    first = np.empty(at.size - 1, np.int64)  # number -> the first value that has it
+    count = 0
+    for i in range(numbers.size):
+        begin, end = at[i], at[i + 1]
+        slot = _slot(_mixed(raw, begin, end), bits)
+        while True:
+            number = slots[slot]
+            if number < 0:
+                slots[slot] = number = count
+                first[count] = i
+                count += 1
+                break
+            other = first[number]
+            size = at[other + 1] - at[other]
+            if size == end - begin and same(raw, at[other], begin, size):
+                break
+            steps -= 1
+            if steps < 0:
+                return numbers, -1
+            slot = (slot + 1) & (slots.size - 1)
+        numbers[i] = number
+    return numbers, count
