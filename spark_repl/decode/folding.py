@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,7 @@ class SomeTables:
 
 Bits = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+_Rows = TypeVar("_Rows", pa.Array, pa.Table)
 
 MISSING_ROW, DUPLICATE_KEY = 1032, 1062
 
@@ -94,6 +95,13 @@ class Chains:
     def last(self) -> Longs:
         return self.order[self.edges[1:] - 1]
 
+    def of(self, keys: Longs) -> tuple[Longs, Longs]:
+        """Return (order, edges) of some keys, in their order."""
+        begin, size = self.edges[keys], self.edges[keys + 1] - self.edges[keys]
+        edges = np.zeros(len(keys) + 1, np.int64)
+        np.cumsum(size, out=edges[1:])
+        return self.order[np.repeat(begin - edges[:-1], size) + np.arange(edges[-1])], edges
+
 
 def chains(key: pa.Array) -> Chains:
     return Chains(*_chains(*number_values(key)))
@@ -122,6 +130,13 @@ def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits, *, soft: bool 
         for at in broken[broken > 0]
     ]
     return Net(entry[keep], net[keep], np.ones(len(keep), np.int64), first[keep], breaks)
+
+
+def taken(rows: _Rows, at: Longs) -> _Rows:
+    """Return ``rows.take(at)``, without a copy if ``at`` are all rows in their order."""
+    if len(at) == len(rows) and np.array_equal(at, np.arange(len(at))):
+        return rows
+    return cast("_Rows", rows.take(pa.array(at)))
 
 
 def fold_bag(code: npt.NDArray[np.int32], distinct: int, count: Longs) -> Net:

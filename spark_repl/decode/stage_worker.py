@@ -30,7 +30,7 @@ from ..rules.renamed_tables import RenamedTables
 from ..rules.row_filters import check_row_filter
 from ..runtime.target_uri import is_remote
 from ..tables.table_definition import SYSTEM_SCHEMAS
-from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
+from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains, taken
 from .metadata_values import metadata_of_changes
 from .spans import read_task
 from .stage_task import SHARD_SHIFT, Part, SplitTables, Staged, StagedObject, StageTask, same_shape
@@ -181,7 +181,7 @@ class _Output:
         return bool((images.flags[entries] & MOVED).any())
 
     def _keys(self, images: RowImages, entries: Longs) -> pa.Array:
-        key, target = _take(images.key(), entries), self.task.target(images.definition)
+        key, target = taken(images.key(), entries), self.task.target(images.definition)
         return target_keys(key, target, self.task.columns.key)
 
     def _fold(self, images: RowImages, entries: Longs, positions: Longs) -> None:
@@ -197,22 +197,22 @@ class _Output:
         else:  # equal rows are only counted: how many more, or fewer, the table has afterwards
             step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
             count = np.add.reduceat(step[by_key.order], by_key.edges[:-1])
-        edges = pa.array(by_key.edges.astype(np.int32))
-        extra = {
-            "flags": pa.ListArray.from_arrays(edges, pa.array(flags[by_key.order])),
-            "positions": pa.ListArray.from_arrays(edges, pa.array(positions[by_key.order])),
-            "count": pa.array(count),
-            "key": _take(key, by_key.last).cast(pa.large_binary()),
-            "held": pa.nulls(len(count), pa.binary()),
-            "diffs": pa.nulls(len(count), pa.binary()),
-        }
+        last_key = taken(key, by_key.last).cast(pa.large_binary())
         # Without removed rows, equal rows of different bytes may as well be separate entries.
         twins = bool((count < 0).any()) and has_equal_values(images.definition, self.task.forms)
-        for number, chosen in self._shards(extra["key"], whole=twins):
+        for number, chosen in self._shards(last_key, whole=twins):
             last = by_key.last[chosen]
             rows = self._decode(images, entries[last], positions[last])
-            picked = {column: _take(values, chosen) for column, values in extra.items()}
-            self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, picked)
+            order, edges = by_key.of(chosen)
+            extra = {
+                "flags": _lists(flags[order], edges),
+                "positions": _lists(positions[order], edges),
+                "count": pa.array(count[chosen]),
+                "key": taken(last_key, chosen),
+                "held": pa.nulls(len(chosen), pa.binary()),
+                "diffs": pa.nulls(len(chosen), pa.binary()),
+            }
+            self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, extra)
 
     def _keep(self, images: RowImages, entries: Longs, positions: Longs) -> None:
         """Stage every change by itself: the columns of a row may come from several changes, also
@@ -243,7 +243,7 @@ class _Output:
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
             rows = self._decode(images, entries[chosen], positions[chosen])
-            picked = {column: _take(values, chosen) for column, values in extra.items()}
+            picked = {column: taken(values, chosen) for column, values in extra.items()}
             picked["held"], picked["diffs"] = self._presence(images, entries[chosen])
             self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
 
@@ -316,11 +316,9 @@ def _hide(error: DecodeError, target: TargetTable | None) -> None:
             error.message = f"column {name}: a value that can't be decoded, and is masked"
 
 
-def _take(values: pa.Array, rows: Longs) -> pa.Array:
-    """Return ``values.take(rows)``, without a copy if ``rows`` are all rows in their order."""
-    if len(rows) == len(values) and np.array_equal(rows, np.arange(len(rows))):
-        return values
-    return values.take(pa.array(rows))
+def _lists(values: npt.NDArray[Any], edges: Longs) -> pa.ListArray:
+    """Return the lists ``values[edges[i]:edges[i+1]]``."""
+    return pa.ListArray.from_arrays(pa.array(edges.astype(np.int32)), pa.array(values))
 
 
 def _batches(entries: Longs) -> Iterator[Longs]:

@@ -293,14 +293,22 @@ class RelayStream:
                     self._gather()
                 else:
                     self._check_damage()
-                    if follow:
-                        end.wait(_LOOK_S)
+                    while follow and not end.wait(_LOOK_S):
+                        if spark is not None or self._may_have_more():
+                            break
                 position = self._coordinator.mark.position
                 if not follow and (position == before or position >= final):
                     return  # the next command applies later transactions
                 if spark is not None and time.monotonic() - asked > _ALIVE_S:
                     asked = time.monotonic()
                     keep_alive(spark)  # a server ends idle sessions after an hour
+
+    def _may_have_more(self) -> bool:
+        """Return whether to look at the log again although no published end has moved: other logs
+        than a receiver's grow without one. Also return True if the reading has to end."""
+        is_published = bool(self._applied.view.relay.log_id)
+        ends = self._is_stopping() or self.has_met_until() or is_built(self._spark)
+        return ends or not is_published
 
     def _check_damage(self) -> None:
         """Raise the log's damage when everything before it has been applied."""

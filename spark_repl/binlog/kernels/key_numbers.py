@@ -17,8 +17,8 @@ from . import jit
 from .jit import jit_allocating, jit_inlined, same, u32, u64
 
 _STEPS, _FREE_STEPS = 16, 1000
-"""steps to the next slot of the hash table that are allowed: for each value, and beyond that. Values
-whose hashes are equal by design would take the square of their number."""
+"""most steps to a next slot of the hash table, for each value and beyond that. Values whose hashes
+are equal by design would take the square of their number."""
 _MOST = 1 << 30
 """most values that numbers of 32 bits and their hash table hold"""
 

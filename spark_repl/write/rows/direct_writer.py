@@ -25,7 +25,7 @@ from pyroaring import BitMap
 
 from ...binlog.json.diff import CANNOT_APPLY
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
+from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, taken
 from ...decode.stage_task import write_part
 from ...delta.files.delta_columns import read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
@@ -197,7 +197,7 @@ def _write_changes(task: WriteTask, out: Written) -> None:
     if not task.key:  # equal rows are one entry with a count
         chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
     for at in range(0, len(chosen), _FILE_ROWS):
-        rows = folded.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
+        rows = taken(folded.rows, chosen[at : at + _FILE_ROWS])
         out.adds += write_indexed(index_of(task), task.columns, rows)
     if task.change_data and out.changes_table:
         out.changes += _changes(task, folded.rows, chosen, keep, places, out)
@@ -307,7 +307,7 @@ def _search(fold: Fold, needed: Longs, matched: Longs, places: Places) -> None:
     if not task.key:
         limit = np.abs(folded.net.count)
     deleted = [needed[:0]]
-    for number, at, rows in find_rows(task, folded.rows.take(pa.array(needed))):
+    for number, at, rows in find_rows(task, taken(folded.rows, needed)):
         owner, picked = _choose_rows(needed[at], rows, matched, limit, bool(task.key), task)
         path = task.files[number].path
         dead = are_soft_deleted(task, path, picked)

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...binlog.kernels.jit import jit_allocating
-from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ...binlog.kernels.key_numbers import number_values
-from ...decode.folding import CHANGE_BITS, Net, fold, fold_bag
+from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
+from ...decode.folding import CHANGE_BITS, Net, fold, fold_bag, taken
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.large_columns import joined
@@ -95,7 +95,7 @@ def net_changes(
     if partial and not breaks:
         rows, missing = fill_partial_rows(staged, log, distinct, net, definition)
     else:
-        rows, missing = rows.take(pa.array(entry)), None
+        rows, missing = taken(rows, entry), None
     return Changes(rows, folded, first, last, missing, passed_over), breaks
 
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from ...binlog.rows.change_bits import EXISTS
 from ...binlog.kernels.key_numbers import number_values
+from ...binlog.rows.change_bits import EXISTS
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk, read_rows, with_type
