@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..position import OFFSET_BITS, RelayPosition
-from .group import WITH_ROWS, WITHOUT_ROWS, Group, Records
+from .group import WITH_ROWS, WITHOUT_ROWS, Group, Records, of_kinds
 from .waves import GroupLimits, RowEstimate, assign, first_group, waves
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Planner:
         self._estimate = RowEstimate()
 
     def batch(self, records: Records) -> Batch:
-        barrier = ~np.isin(records["kind"], WITH_ROWS + WITHOUT_ROWS)
+        barrier = ~of_kinds(records, WITH_ROWS + WITHOUT_ROWS)
         wave, doubts = waves(
             records["position"] >> OFFSET_BITS,
             records["last_committed"],
@@ -69,7 +69,7 @@ class Planner:
 
     def observe(self, group: Group, changes: int) -> None:
         """Correct the estimate with the actual number of row changes of a group."""
-        size = int(group.records["uncompressed"].sum())
+        size = group.uncompressed
         self._estimate = self._estimate.observe(size, changes)
 
 
@@ -77,6 +77,6 @@ def assign_workers(group: Group, workers: int) -> Group:
     """Return the group with a worker for each transaction; the first worker gets transactions
     without rows."""
     worker = np.zeros(len(group.records), np.int32)
-    holds = np.isin(group.records["kind"], WITH_ROWS)
+    holds = of_kinds(group.records, WITH_ROWS)
     worker[holds] = assign(group.wave[holds], group.records["length"][holds], workers)
     return replace(group, worker=worker)

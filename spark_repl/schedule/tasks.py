@@ -15,7 +15,7 @@ from ..position import OFFSET_BITS
 from ..relay.record import Flag
 from ..relay.span import Span
 from ..relay.split_transactions import is_split, pieces_of
-from .group import WITH_ROWS, Group, Records
+from .group import WITH_ROWS, Group, Records, of_kinds
 
 if TYPE_CHECKING:
     from ..decode.stage_task import StageTask
@@ -34,7 +34,7 @@ def stage_tasks(
     ``skip``: by table, which of the group's transactions [n] the table already has. ``template``: a
     task without spans, whose settings every task gets.
     """
-    holds = np.isin(group.records["kind"], WITH_ROWS)
+    holds = of_kinds(group.records, WITH_ROWS)
     commits, named = group.xa.commits, template.columns.adds_columns
     tasks = []
     for number in np.flatnonzero(np.bincount(group.worker[holds])).tolist():

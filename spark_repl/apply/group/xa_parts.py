@@ -33,7 +33,7 @@ from ...relay.logged_query import read_statement
 from ...relay.record import Flag, Kind, gtid_text
 from ...relay.split_transactions import Piece, is_split, pieces_of, size_of
 from ...relay.xa_branches import Branch, Branches, Step, XaGroup, wrong_state
-from ...schedule.group import XA_PARTS, Records
+from ...schedule.group import XA_PARTS, Records, of_kinds
 from ...tables.case_folding import fold
 from .failure_report import said
 
@@ -148,7 +148,7 @@ class XaParts:
         """
         # Rows after an XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
-        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS) | unended)
+        places = np.flatnonzero(of_kinds(records, XA_PARTS) | unended)
         if not len(places):
             return records, {}, None
         records = records.copy()
@@ -240,7 +240,7 @@ class XaParts:
         if not branches:
             now = tuple(self.prepared)
             return XaGroup(now, (), now)
-        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS)).tolist()
+        places = np.flatnonzero(of_kinds(records, XA_PARTS)).tolist()
         steps = [
             (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
             for i in places

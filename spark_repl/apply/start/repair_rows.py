@@ -33,7 +33,7 @@ from ...relay.record import Kind, gtid_name
 from ...relay.source_places import SourcePlace
 from ...rules.column_rules import masked_otherwise
 from ...runtime.retry import disk_full, first_line, temporary
-from ...schedule.group import WITHOUT_ROWS, Group
+from ...schedule.group import WITHOUT_ROWS, Group, of_kinds
 from ...write.rows.certain_rows import TouchTask, key_of, touches
 from ...write.rows.row_repair import RowRepair, RowsToRepair
 from ...write.tables.table import versions
@@ -144,10 +144,10 @@ class RowRepairs:
         """Return why a transaction between the two cuts may concern one of the keys, or "" if none
         does."""
         records = self._between(rows.behind, cut)
-        odd = ~np.isin(records["kind"], (*_WITH_ROWS, *WITHOUT_ROWS))
+        odd = ~of_kinds(records, (*_WITH_ROWS, *WITHOUT_ROWS))
         if odd.any():
             return f"{gtid_name(records[odd][0])} is a statement, or ends an XA branch"
-        with_rows = records[np.isin(records["kind"], _WITH_ROWS)]
+        with_rows = records[of_kinds(records, _WITH_ROWS)]
         if not len(with_rows):
             return ""
         keys = table.definition.foreign_keys

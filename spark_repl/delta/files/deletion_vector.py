@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..log.log_replay import Action
 
 MAGIC = 1681511377
+_ONE_PART = struct.pack("<IQI", MAGIC, 1, 0)
+"""the first bytes of vectors of fewer than 2^32 rows: one bitmap of 32 bits follows"""
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 Descriptor = dict[str, Any]
@@ -116,7 +118,7 @@ def write(folder: str, marked: Sequence[BitMap], inline_max: int = 0) -> list[De
     path = os.path.join(folder, f"deletion_vector_{name}.bin")
     descriptors, written = list[Descriptor](), dict[int, bytes]()
     for rows in marked:
-        data = struct.pack("<IQI", MAGIC, 1, 0) + rows.serialize()
+        data = _ONE_PART + rows.serialize()
         counts = {"sizeInBytes": len(data), "cardinality": len(rows)}
         if len(data) <= inline_max:
             text = _to_z85(data + bytes(-len(data) % 4))
@@ -137,6 +139,8 @@ def write(folder: str, marked: Sequence[BitMap], inline_max: int = 0) -> list[De
 def _bitmap(data: bytes, path: str) -> BitMap:
     if struct.unpack_from("<I", data)[0] != MAGIC:
         raise TargetError("deletion vector has an unknown format", file=path)
+    if data[4 : len(_ONE_PART)] == _ONE_PART[4:]:
+        return BitMap.deserialize(data[len(_ONE_PART) :])
     wide = BitMap64.deserialize(data[4:])
     return BitMap(wide)  # files of ours and Delta's have fewer than 2^32 rows
 

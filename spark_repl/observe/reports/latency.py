@@ -32,8 +32,9 @@ class Latency:
     def landed(self, commit_times: Times) -> None:
         """Add transactions that are in the tables. ``commit_times``: microseconds UTC."""
         times = commit_times[commit_times > 0]
-        self._waiting.append((times, np.ones(len(times), np.int64)))
-        self._size += len(times)
+        part = (times, np.ones(len(times), np.int64))
+        self._waiting.append(part if len(times) < _WAITING_MOST else _by_second(*part))
+        self._size += len(self._waiting[-1][0])
         if self._size > self._limit:
             self._coarsen()
 
@@ -50,18 +51,29 @@ class Latency:
 
     def _coarsen(self) -> None:
         """Round the waiting times to seconds, to bound memory while no cut is published."""
-        times = np.concatenate([part for part, _ in self._waiting]) // _MICROSECONDS
+        times = np.concatenate([part for part, _ in self._waiting])
         weights = np.concatenate([part for _, part in self._waiting])
-        seconds, places = np.unique(times, return_inverse=True)
-        counts = np.bincount(places, weights).astype(np.int64)
-        self._waiting = [(seconds * _MICROSECONDS, counts)]
-        self._size, self._limit = len(seconds), len(seconds) + _WAITING_MOST
+        self._waiting = [_by_second(times, weights)]
+        self._size = len(self._waiting[0][0])
+        self._limit = self._size + _WAITING_MOST
 
     def fields(self) -> dict[str, Any]:
         return {
             "bounds_s": list(BOUNDS_S), "counts": self._counts.tolist(),
             "sum_s": round(self._sum_s, 3),
         }  # fmt: skip
+
+
+def _by_second(times: Times, weights: Times) -> tuple[Times, Times]:
+    """Return the times rounded down to seconds, once each and ascending, and their weights."""
+    rounded = times // _MICROSECONDS
+    first = rounded.min()
+    if rounded.max() - first < _WAITING_MOST:  # counting takes less time than sorting
+        counts = np.bincount(rounded - first, weights)
+        seconds = np.flatnonzero(counts) + first
+        return seconds * _MICROSECONDS, counts[seconds - first].astype(np.int64)
+    seconds, places = np.unique(rounded, return_inverse=True)
+    return seconds * _MICROSECONDS, np.bincount(places, weights).astype(np.int64)
 
 
 def quantile(histogram: Mapping[str, Any], share: float) -> float | None:

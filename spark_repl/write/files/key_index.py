@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from ...binlog.kernels.jit import jit, jit_allocating, larger
 from ...binlog.kernels.key_hash import NULL_HASH, hash_binary
+from ...binlog.kernels.stable_order import stable_order
 from ...delta.files.delta_columns import (
     Columns,
     bits,
@@ -335,7 +336,7 @@ def _entries(
 ) -> npt.NDArray[np.int64]:
     """Return the index of a data file whose rows have these hashes, in row order. ``live``: which
     rows it contains; None: all."""
-    rows = np.argsort(hashes, kind="stable")
+    rows = stable_order(hashes)
     if live is not None:
         rows = rows[np.asarray(pc.fill_null(live, False))[rows]]
     return np.stack([hashes[rows], rows])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ...binlog.kernels.stable_order import stable_order
 from ...delta.files import deletion_vector
 from ...runtime.executor_disk import has_own_disk
 from .key_index import KeyIndex, hash_keys, is_exact
@@ -47,7 +48,7 @@ def find_rows(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, L
     index = index_of(task)
     keys = _key_columns(task, wanted)
     hashes = hash_keys(keys)
-    order = np.argsort(hashes, kind="stable")
+    order = stable_order(hashes)
     hashes = hashes[order]
     keys = [key.take(pa.array(order)) for key in keys]
     exact = bool(task.key) and is_exact([key.type for key in keys])

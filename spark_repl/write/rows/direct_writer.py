@@ -24,6 +24,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from ...binlog.json.diff import CANNOT_APPLY
+from ...binlog.kernels.stable_order import stable_order
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, taken
 from ...decode.stage_task import write_part
@@ -336,7 +337,7 @@ def _choose_rows(
     without a key as many rows as must go."""
     if not len(entry):
         return entry, rows
-    order = np.argsort(entry, kind="stable")
+    order = stable_order(entry)
     entry, rows = entry[order], rows[order]
     new = np.concatenate(([True], entry[1:] != entry[:-1]))
     starts = np.flatnonzero(new)

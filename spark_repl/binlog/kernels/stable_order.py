@@ -1,0 +1,61 @@
+"""Stable order of integers: a radix sort, which takes a third of NumPy's time for random integers,
+and less if they are in a small range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import jit
+from .jit import jit_allocating
+
+_BITS = 11
+_FEW = 256
+"""so few integers that NumPy's sort takes less time"""
+
+
+def stable_order(integers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return int64[n], the indexes that sort ``integers`` [n], at most 64 bits each. Equal ones
+    keep their order."""
+    if len(integers) < _FEW or not jit.compiled:
+        return np.argsort(integers, kind="stable")
+    keys = integers.astype(np.int64).view(np.uint64)
+    order: npt.NDArray[np.int64] = _order(keys ^ np.uint64(1 << 63))
+    return order
+
+
+@jit_allocating
+def _order(keys: Any) -> Any:
+    """Sort by 11 bits at a time, the lowest first, and leave out bits in which all keys agree.
+    ``keys`` is overwritten."""
+    n = keys.size
+    differ, ascends = np.uint64(0), True
+    for i in range(1, n):
+        differ |= keys[i] ^ keys[0]
+        ascends = ascends and keys[i] >= keys[i - 1]
+    order = np.arange(n)
+    if ascends:
+        return order
+    other, other_keys = np.empty(n, np.int64), np.empty(n, np.uint64)
+    place = np.empty(1 << _BITS, np.int64)
+    mask = np.uint64((1 << _BITS) - 1)
+    for shift in range(0, 64, _BITS):
+        by = np.uint64(shift)
+        if (differ >> by) & mask == 0:
+            continue
+        place[:] = 0
+        for i in range(n):
+            place[np.int64((keys[i] >> by) & mask)] += 1
+        before = 0
+        for digit in range(place.size):
+            before, place[digit] = before + place[digit], before
+        for i in range(n):
+            digit = np.int64((keys[i] >> by) & mask)
+            at = place[digit]
+            place[digit] = at + 1
+            other[at], other_keys[at] = order[i], keys[i]
+        order, other = other, order
+        keys, other_keys = other_keys, keys
+    return order
