@@ -19,6 +19,8 @@ from .jit import jit_allocating, jit_inlined, same, u32, u64
 _STEPS, _FREE_STEPS = 16, 1000
 """most steps to a next slot of the hash table, for each value and beyond that. Values whose hashes
 are equal by design would take the square of their number."""
+_NEAR = 4
+"""number of the first slots that lie side by side, in one or two lines of the processor's cache"""
 _MOST = 1 << 30
 """most values that numbers of 32 bits and their hash table hold"""
 
@@ -62,6 +64,13 @@ def _slot(mixed: Any, bits: Any) -> Any:
     return np.int64((mixed + (high >> np.uint64(64 - bits))) & np.uint64((1 << bits) - 1))
 
 
+@jit_inlined
+def _step(mixed: Any, bits: Any) -> Any:
+    """Return the step to the next slot of a longer search. It is odd, so that the search reaches
+    all slots. It differs for successive numbers: two runs of them may meet in the same slots."""
+    return np.int64((mixed * np.uint64(0x9FB21C651E98DF25)) >> np.uint64(64 - bits)) | 1
+
+
 @jit_allocating
 def _number(raw: Any, at: Any, bits: Any, steps: Any) -> Any:
     """Return (numbers, count); count is -1 if there are too many collisions. The hash table has
@@ -72,7 +81,9 @@ def _number(raw: Any, at: Any, bits: Any, steps: Any) -> Any:
     count = 0
     for i in range(numbers.size):
         begin, end = at[i], at[i + 1]
-        slot = _slot(_mixed(raw, begin, end), bits)
+        mixed = _mixed(raw, begin, end)
+        slot = _slot(mixed, bits)
+        looks = 0
         while True:
             number = slots[slot]
             if number < 0:
@@ -87,6 +98,7 @@ def _number(raw: Any, at: Any, bits: Any, steps: Any) -> Any:
             steps -= 1
             if steps < 0:
                 return numbers, -1
-            slot = (slot + 1) & (slots.size - 1)
+            looks += 1
+            slot = (slot + (1 if looks < _NEAR else _step(mixed, bits))) & (slots.size - 1)
         numbers[i] = number
     return numbers, count

@@ -48,6 +48,21 @@ def test_many_values_and_few() -> None:
         assert_numbered(pa.array([key.tobytes() for key in keys], pa.binary()))
 
 
+@pytest.mark.parametrize("stride", [1, 2, 1 << 10, 1 << 20])
+def test_runs_of_numbers_do_not_get_into_each_others_way(
+    stride: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far apart they are, and whatever lies between two numbers of a run. Found: the
+    numbers of a run stepped through the slots of another one, each by each."""
+    monkeypatch.delattr(pc, "dictionary_encode")
+    runs = [np.arange(5_000) * stride + begin for begin in range(0, 1 << 34, (1 << 34) // 20)]
+    keys = np.concatenate(runs).astype("<u8")
+    values = pa.array([key.tobytes() for key in keys], pa.binary())
+    numbers, count = number_values(values)
+    assert count == len(np.unique(keys))
+    assert len(np.unique(numbers)) == count
+
+
 def test_values_whose_hashes_collide_are_left_to_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounded work, whoever chooses the keys."""
     dice = np.random.default_rng(1)
