@@ -21,7 +21,7 @@ from ..receiver.receiver import Receiver
 from ..relay.index import build_index
 from ..relay.log import open_log
 from ..relay.published_end import read_end
-from ..runtime.spark_session import build_session
+from ..runtime.spark_session import build_session, end_of
 from ..runtime.starting_session import built, starting
 from ..runtime.store_requests import request_counts
 from ..service.supervisor import Supervisor, wait_for_log
@@ -195,7 +195,7 @@ def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
             with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as target:
                 fresh = config.override({"target.path": target, "target.state_path": ""})
                 plan_copy(fresh)
-                spark = spark or end.enter_context(starting(session))
+                spark = spark or end.enter_context(starting(session, end=end_of(master)))
                 run = Workers(spark, config.apply.workers).run
                 copied = FirstCopy(spark, fresh, run, lambda *_: None).copy()
             speeds.append(copied.rows_per_s)

@@ -45,7 +45,7 @@ from ..errors import (
 )
 from ..gtid import GtidSet
 from ..rules.replication_filters import ReplicationFilters
-from ..runtime.starting_session import is_built
+from ..runtime.starting_session import is_built, rests
 from ..runtime.threads import Pool, thread
 from ..source.connection import DumpConnection, connect
 from ..write.files.commit import check_files
@@ -70,6 +70,9 @@ _CORES = threading.Semaphore(os.cpu_count() or 1)
 T = TypeVar("T")
 
 _LOCK_WAIT_S = 20
+_FEW_ROWS = 5_000_000
+"""rows that this process copies before Spark could: two cores copy 700,000 a second, and Spark's
+start takes both for 4 s"""
 _TABLES_AT_ONCE = 4
 _ROWS_OF_A_RATE = 1000
 """least rows of a copy whose rate is shown: with fewer, it takes longer to create the tables"""
@@ -112,12 +115,12 @@ class CopyResult:
 class FirstCopy:
     """A copy that follows the recorded plan.
 
-    ``run`` gives tasks to the workers. If ``spark`` is still being built, this process copies
-    chunks until the workers are ready. ``report`` is called with (rows so far, rows expected).
-    ``control``: the control table of an applier in this process that owns the target. ``stop`` ends
-    the copy between two chunks. With ``lenient``, a table that a statement changes while it is read
-    is left unfinished: the applier finds the statement in the log, and requests another copy of the
-    table.
+    ``run`` gives tasks to the workers. If ``spark`` is not built yet, this process copies chunks
+    until the workers are ready. If the session rests, it is started for more than ``_FEW_ROWS``
+    rows only. ``report`` is called with (rows so far, rows expected). ``control``: the control
+    table of an applier in this process that owns the target. ``stop`` ends the copy between two
+    chunks. With ``lenient``, a table that a statement changes while it is read is left unfinished:
+    the applier finds the statement in the log, and requests another copy of the table.
     """
 
     def __init__(
@@ -147,6 +150,7 @@ class FirstCopy:
         self.rows, self._bytes, self._expected = 0, 0, 0
         self._counting, self._ready = threading.Lock(), threading.Event()
         self._in_driver = threading.Semaphore(min(config.apply.workers, os.cpu_count() or 1))
+        self._rests = rests(spark)
         if is_built(spark):
             self._ready.set()
 
@@ -232,8 +236,8 @@ class FirstCopy:
             try:
                 if self._ready.is_set():
                     pool.submit(self._load)
-                else:  # not in the pool: the copy may end before Spark has started
-                    thread(self._load, "load").start()
+                elif not self._rests:
+                    self._begin_load()
                 futures = [pool.submit(self._keyed, table, copy) for table in keyed]
                 copy = self._views(views, copy)
                 for future in as_completed(futures):
@@ -243,6 +247,11 @@ class FirstCopy:
                 pool.shutdown(cancel_futures=True)
                 raise
         return copy
+
+    def _begin_load(self) -> None:
+        """Load the workers' modules on a thread, not in the pool: the copy may end before Spark has
+        started."""
+        thread(self._load, "load").start()
 
     def _load(self) -> None:
         """Load the workers' modules, as soon as Spark has started. If this fails, the first job
@@ -256,6 +265,11 @@ class FirstCopy:
         workers start."""
         if self._ready.is_set():
             return self._run(copy_chunk, tasks)
+        with self._counting:  # the expected number is an estimate of the server's
+            begins = self._rests and max(self._expected, self.rows) > _FEW_ROWS
+            self._rests = self._rests and not begins
+        if begins:
+            self._begin_load()
         with self._in_driver, _CORES:
             copied = [copy_chunk(task) for task in tasks]
             pa.default_memory_pool().release_unused()

@@ -156,9 +156,11 @@ def build_session(
 def end_of(master: str) -> Callable[[SparkSession], None] | None:
     """Return the function that ends a session with this master while nothing needs it. Return None
     if its JVM has started this process (spark-submit), or if its executors are other processes,
-    which may not come back at once."""
-    own = master.startswith("local[") and "PYSPARK_GATEWAY_PORT" not in os.environ
-    return end_session if own else None
+    which may not come back at once. Raise SetupError if the session could not be built later."""
+    if not master.startswith("local[") or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return None
+    check_java()
+    return end_session
 
 
 def end_session(session: SparkSession) -> None:

@@ -2,9 +2,10 @@
 cores.
 
 Meanwhile the caller works without Spark. The applier reads the target and applies small groups in
-its own process (``workers``), so that a start's first cut does not wait for Spark. A follower that
-has not used its session for a while ends it (``rest``): an idle JVM and its Python processes take
-600 MB and half a percent of a core. The next caller of ``built`` has it built again.
+its own process (``workers``), so that a start's first cut does not wait for Spark. A session that
+can also be ended rests until a caller of ``built`` needs it. A follower that has not used it for a
+while ends it again (``rest``): an idle JVM and its Python processes take 600 MB and half a percent
+of a core.
 """
 
 from __future__ import annotations
@@ -36,12 +37,11 @@ def end_launched_spark() -> None:
 
 
 class StartingSession:
-    """A session that a thread builds, at once and when it is needed after ``rest``.
+    """A session that a thread builds: when it is needed, or at once if it can't be ended.
 
     ``may_end`` returns whether the process is ending and does not need the session; ``end_spark``
     then ends the start, because Spark tries for a minute or more to reach a master that does not
-    answer. ``end`` ends a built session that nobody uses. Without it the session does not rest.
-    Safe from any thread.
+    answer. ``end`` ends a built session that nobody uses. Safe from any thread.
     """
 
     def __init__(
@@ -52,7 +52,9 @@ class StartingSession:
         self.given_up = False
         self._lock, self._users, self._used_at = threading.Lock(), 0, time.monotonic()
         self._future: Future[SparkSession] | None = None
-        self.future()
+        self._thread: threading.Thread | None = None
+        if end is None:
+            self.future()
 
     def future(self) -> Future[SparkSession]:
         """Return the session that is being built, or is built. Have it built if it rests."""
@@ -87,7 +89,7 @@ class StartingSession:
 
     @property
     def rests(self) -> bool:
-        """Return whether the session was ended and is not being built again."""
+        """Return whether the session is neither built nor being built."""
         return self._future is None
 
     def may_rest(self, unused_s: float) -> bool:
@@ -122,7 +124,8 @@ class StartingSession:
             wait([future], _END_LOOK_S)
 
     def join(self) -> None:
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
 
 Session = SparkSession | Future[SparkSession] | StartingSession
@@ -136,9 +139,9 @@ def starting(
     end_spark: Callable[[], None] = end_launched_spark,
     end: Callable[[SparkSession], None] | None = None,
 ) -> Iterator[StartingSession]:
-    """Build a session on a thread. When the context ends, wait for the thread, because a process
-    must not end while its JVM starts. If the session is not built by then and ``may_end`` returns
-    True, or after Ctrl-C, end the start first. ``end``: see StartingSession."""
+    """Yield a session that a thread builds. When the context ends, wait for the thread, because a
+    process must not end while its JVM starts. If the session is not built by then and ``may_end``
+    returns True, or after Ctrl-C, end the start first. ``end``: see StartingSession."""
     session = StartingSession(build, may_end, end_spark, end)
     try:
         yield session
@@ -149,6 +152,17 @@ def starting(
         if not (session.rests or session.done()) and may_end():
             session.give_up()
         session.join()
+
+
+def rests(session: Session) -> bool:
+    """Return whether ``built`` would first begin to build the session."""
+    return isinstance(session, StartingSession) and session.rests
+
+
+def begin(session: Session) -> None:
+    """Begin to build the session if it rests, and do not wait for it."""
+    if isinstance(session, StartingSession):
+        session.future()
 
 
 def is_built(session: Session) -> bool:

@@ -53,9 +53,9 @@ class ChannelRun:
     """The run of a channel. ``run`` continues until ``stop``, after which the current group is
     finished.
 
-    ``session`` returns the Spark session, and is called when it is needed; ``end`` ends it while
-    nothing needs it (StartingSession); ``bar``: whether to show progress, which only one channel of
-    a process can do; ``start`` starts the receiver.
+    ``session`` returns the Spark session, and is called when it is needed; ``end`` ends the session
+    while nothing needs it (StartingSession); ``bar``: whether to show progress, which only one
+    channel of a process can do; ``start`` starts the receiver.
     """
 
     def __init__(
@@ -162,7 +162,8 @@ class ChannelRun:
         with Supervisor(config, self._file, ending=stop, start=self._start) as receiver:
             if not wait_for_log(config, receiver, stop, self._begins):
                 return None
-            self._begins("starting Spark")
+            if self._end is None:
+                self._begins("starting Spark")
             with starting(self._session, stop.is_set, end=self._end) as spark:
                 if first and not self._copied(spark):
                     return None

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..control.records.channels import check_unowned, control_of
@@ -17,8 +18,6 @@ from ..runtime.starting_session import starting
 from .older_log import clear_older
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ..config import Config
     from ..copy.first_copy import CopyResult
     from ..runtime.starting_session import Session
@@ -96,11 +95,10 @@ def snapshot(
     Raise SourceError, SchemaError, TargetError, FencedError or LogError.
     """
     from ..copy.copy_plan import plan_copy
+    from ..runtime.spark_session import build_session, end_of
 
-    def session() -> SparkSession:
-        from ..runtime.spark_session import build_session
-
-        return build_session(master=master or f"local[{config.apply.workers}]", delta=False)
+    master = master or f"local[{config.apply.workers}]"
+    session = partial(build_session, master=master, delta=False)
 
     control = control_of(config)
     if only and standing(control).cut is not None:
@@ -114,7 +112,7 @@ def snapshot(
     check_unowned(config, take_over=take_over)
     plan_copy(config, only)
     clear_older(config)
-    with starting(session) as spark:
+    with starting(session, end=end_of(master)) as spark:
         return _first_copy(spark, config, only, take_over=take_over)
 
 

@@ -316,9 +316,9 @@ sys.exit(main(["apply", "--follow", "--relay", sys.argv[1], "--target", sys.argv
 """
 
 
-def test_spark_rests_while_groups_are_small_and_comes_back_for_a_large_one(tmp_path):
-    """The JVM and its Python processes have ended meanwhile; a stream goes on where the tables
-    are."""
+def test_spark_runs_only_from_a_large_group_until_it_rests(tmp_path):
+    """Before and after that there is neither a JVM nor a Python process of its, and no stream. A
+    new stream goes on where the tables are."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)
 
@@ -333,21 +333,19 @@ def test_spark_rests_while_groups_are_small_and_comes_back_for_a_large_one(tmp_p
     def executed() -> bool:
         return bool(cuts(target)) and f"1-{log.gno - 1}" in cuts(target)[-1].gtid_executed
 
-    add(1)
     command = [sys.executable, "-c", _FOLLOW, str(log.folder), str(target)]
     with (tmp_path / "output").open("w+") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
             for _ in range(2):
-                wait_until(lambda: "java" in " ".join(children(process.pid).values()))
-                wait_until(lambda: not children(process.pid), 240, each_s=0.1)
                 batches = streams()
                 add(1, 1)
                 wait_until(executed, each_s=0.1)
                 assert not children(process.pid) and streams() == batches
                 add(6000)  # above the bound of rows
-            wait_until(executed, each_s=0.1)
-            wait_until(lambda: not children(process.pid), 240, each_s=0.1)
+                wait_until(lambda: "java" in " ".join(children(process.pid).values()))
+                wait_until(executed, each_s=0.1)
+                wait_until(lambda: not children(process.pid), 240, each_s=0.1)
             process.terminate()
             assert process.wait(60) == 0
         finally:
@@ -355,5 +353,5 @@ def test_spark_rests_while_groups_are_small_and_comes_back_for_a_large_one(tmp_p
             process.wait()
         output.seek(0)
         assert "Traceback" not in output.read()
-    assert len(read(str(target / "t" / "a"))) == 12_005
+    assert len(read(str(target / "t" / "a"))) == 12_004
     assert_applied_once(target)

@@ -35,7 +35,7 @@ from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.spark_jobs import is_connect, keep_alive
 from ...runtime.spark_release import ADMITS
-from ...runtime.starting_session import Session, StartingSession, built, is_built
+from ...runtime.starting_session import Session, StartingSession, begin, built, is_built, rests
 from ...runtime.threads import Pool, channel_here, under_channel
 from ...runtime.workers import disk_of, use_pool
 from .spark_source import MySQLRelaySource
@@ -63,6 +63,8 @@ _WAIT_MS = 10_000
 """milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _LOOK_S = 1.0
 """seconds between two checks whether the applier has to stop"""
+_MANY = 100_000
+"""transactions for which Spark is started at once"""
 _REST_S = 300.0
 """seconds without a Spark job after which a follower ends its stream and, until the next job,
 Spark"""
@@ -216,12 +218,14 @@ class RelayStream:
         ended because nothing needed it, or is running again."""
         mark = self._coordinator.mark.position
         resumes = resume_offset(self._checkpoint)
+        if self._applied.view.index.count_behind(mark)[0] > _MANY:
+            begin(self._spark)  # some group will need it
         if self._error is not None:  # an earlier stream was lost after its first batch had failed
             return False
         with Lease() as self._first, Pool(1, "first batch") as beside:
             # Tables may pass this place before the stream reads it, and a purge follows the tables.
             first = mark if resumes is None else min(mark, resumes)
-            at_rest = follow and self._spark_rests
+            at_rest = follow and rests(self._spark)
             needs_stream = not at_rest if follow else self._is_too_long()
             if needs_stream:
                 self._applied.hold_by(self._first, first)
@@ -244,10 +248,6 @@ class RelayStream:
                     raise self._error from error
                 raise
 
-    @property
-    def _spark_rests(self) -> bool:
-        return isinstance(self._spark, StartingSession) and self._spark.rests
-
     def _may_rest(self) -> bool:
         return isinstance(self._spark, StartingSession) and self._spark.may_rest(_REST_S)
 
@@ -266,7 +266,7 @@ class RelayStream:
         """Wait for ``_read_log``. If the run has to end while a large group waits for Spark, end
         Spark's start. Raise what ``_read_log`` raises."""
         while not wait([reading], _LOOK_S).done:
-            if self._is_stopping() and not self._spark_rests:
+            if self._is_stopping() and not rests(self._spark):
                 with suppress(SparkReplError, Stopped):
                     built(self._spark, self._is_stopping)
         reading.result()

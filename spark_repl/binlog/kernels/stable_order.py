@@ -48,7 +48,7 @@ def _order(keys: Any) -> Any:
         place[:] = 0
         for i in range(n):
             place[np.int64((keys[i] >> by) & mask)] += 1
-        before = 0
+        before = np.int64(0)
         for digit in range(place.size):
             before, place[digit] = before + place[digit], before
         for i in range(n):

@@ -99,6 +99,7 @@ class Builds:
 def test_a_session_that_nobody_uses_rests_until_it_is_needed_again() -> None:
     builds = Builds()
     with starting(builds.build, end=builds.ended.append) as session:
+        assert session.rests and not is_built(session) and builds.built == 0
         assert cast("int", built(session)) == 1
         assert not session.may_rest(3600)
         session.rest(3600)
@@ -177,6 +178,9 @@ def test_an_error_of_a_later_start_is_raised() -> None:
 
 def test_a_stop_does_not_start_a_session_that_rests() -> None:
     builds = Builds()
+    with starting(builds.build, lambda: True, end=builds.ended.append) as session:
+        assert session.rests
+    assert builds.built == 0
     with starting(builds.build, lambda: True, end=builds.ended.append) as session:
         built(session)
         session.rest(0)
