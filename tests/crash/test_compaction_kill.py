@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from spark_repl.delta.store.delta_rs_read import read
 from tests.spark.lab import assert_rows, cuts, run
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.wait_until import wait_until
+from tests.support.with_spark import WITH_SPARK
 
 A = Table("a")
 ROWS = 24
@@ -73,7 +73,7 @@ def test_jvm_is_killed_behind_the_rewrite(spark: SparkSession, log: LogWriter, t
         f'[relay]\npath = "{log.folder}"\n[target]\npath = "{target}"\ncompact_files = 4\n'
         "[apply]\ngroup_max_transactions = 1\n"
     )
-    command = [sys.executable, "-m", "spark_repl", "apply", "--follow", "--config", str(config)]
+    command = [*WITH_SPARK, "apply", "--follow", "--config", str(config)]
     with (tmp_path / "out.txt").open("wb") as out:
         applier = subprocess.Popen(
             command, stdout=out, stderr=out, cwd=tmp_path, start_new_session=True

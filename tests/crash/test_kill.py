@@ -26,6 +26,7 @@ from tests.spark.lab import (
 )
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.wait_until import wait_until
+from tests.support.with_spark import WITH_SPARK
 
 
 @pytest.fixture
@@ -41,10 +42,12 @@ def config(bank: Path, tmp_path: Path) -> Path:
 def _start(config: Path, crash: str = "") -> subprocess.Popen[bytes]:
     """The applier in a session of its own: Spark's JVM and workers are ended with it."""
     environment = {**os.environ, "SPARK_REPL_CRASH": crash}
-    follow = ["--follow"] if crash.startswith("before_checkpoint") else []  # only a stream has one
+    command = [sys.executable, "-m", "spark_repl", "apply"]
+    if crash.startswith("before_checkpoint"):  # only a stream has one
+        command = [*WITH_SPARK, "apply", "--follow"]
     with (config.parent / "out.txt").open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, "-m", "spark_repl", "apply", "--config", str(config), *follow],
+            [*command, "--config", str(config)],
             stdout=out,
             stderr=out,
             env=environment,

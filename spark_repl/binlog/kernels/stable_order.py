@@ -52,9 +52,9 @@ def _order(keys: Any) -> Any:
         for digit in range(place.size):
             before, place[digit] = before + place[digit], before
         for i in range(n):
-            digit = np.int64((keys[i] >> by) & mask)
-            at = place[digit]
-            place[digit] = at + 1
+            of_key = np.int64((keys[i] >> by) & mask)
+            at = place[of_key]
+            place[of_key] = at + 1
             other[at], other_keys[at] = order[i], keys[i]
         order, other = other, order
         keys, other_keys = other_keys, keys
