@@ -179,7 +179,8 @@ def bench_steady(
 def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
     """Copy all tables of the source, ``runs`` times in one session, each into a new target.
 
-    Spark starts during the first run. The last run is reported, and the speed of the first one.
+    The first run, as of a new process, starts Spark only if the copy is large (FirstCopy). The last
+    run is reported, with Spark's workers, and the speed of the first one.
     Raise the errors of ``snapshot``.
     """
     from ..copy.copy_plan import plan_copy
@@ -225,8 +226,12 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
     def on_group(_: Counters, position: int) -> None:
         shown.append((time.time(), position))
 
-    with Supervisor(config, config_file) as receiver:
-        spark = build_session(master=f"local[{config.apply.workers}]", delta=False)
+    master = f"local[{config.apply.workers}]"
+    session = partial(build_session, master=master, delta=False)
+    with (
+        Supervisor(config, config_file) as receiver,
+        starting(session, end=end_of(master)) as spark,
+    ):
         wait_for_log(config, receiver, threading.Event(), partial(print_progress, config))
         with Replica(spark, config, on_group) as replica:
             begin, requests = time.time() + _WARM_UP_S, request_counts()

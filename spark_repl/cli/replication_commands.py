@@ -54,7 +54,7 @@ def apply(options: argparse.Namespace) -> int:
 def _applied(
     spark: Session, config: Config, options: argparse.Namespace, until: Until | None
 ) -> Result:
-    # These imports take a second, while the JVM starts.
+    # These imports take a second: a JVM that is needed at once starts meanwhile.
     from ..apply.start.replica import Replica
     from ..observe.progress import Progress
 

@@ -70,9 +70,9 @@ _CORES = threading.Semaphore(os.cpu_count() or 1)
 T = TypeVar("T")
 
 _LOCK_WAIT_S = 20
-_FEW_ROWS = 5_000_000
-"""rows that this process copies before Spark could: two cores copy 700,000 a second, and Spark's
-start takes both for 4 s"""
+_FEW_ROWS, _ALONE_S = 5_000_000, 5.0
+"""rows and seconds for which Spark is not worth its start: that takes two cores for 4 s, in which
+they copy 3,000,000 rows"""
 _TABLES_AT_ONCE = 4
 _ROWS_OF_A_RATE = 1000
 """least rows of a copy whose rate is shown: with fewer, it takes longer to create the tables"""
@@ -116,11 +116,12 @@ class FirstCopy:
     """A copy that follows the recorded plan.
 
     ``run`` gives tasks to the workers. If ``spark`` is not built yet, this process copies chunks
-    until the workers are ready. If the session rests, it is started for more than ``_FEW_ROWS``
-    rows only. ``report`` is called with (rows so far, rows expected). ``control``: the control
-    table of an applier in this process that owns the target. ``stop`` ends the copy between two
-    chunks. With ``lenient``, a table that a statement changes while it is read is left unfinished:
-    the applier finds the statement in the log, and requests another copy of the table.
+    until the workers are ready. If the session rests, it is started for a copy of more than
+    ``_FEW_ROWS`` rows, or of more than ``_ALONE_S`` seconds. ``report`` is called with (rows so
+    far, rows expected). ``control``: the control table of an applier in this process that owns the
+    target. ``stop`` ends the copy between two chunks. With ``lenient``, a table that a statement
+    changes while it is read is left unfinished: the applier finds the statement in the log, and
+    requests another copy of the table.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class FirstCopy:
         self.rows, self._bytes, self._expected = 0, 0, 0
         self._counting, self._ready = threading.Lock(), threading.Event()
         self._in_driver = threading.Semaphore(min(config.apply.workers, os.cpu_count() or 1))
-        self._rests = rests(spark)
+        self._rests, self._began = rests(spark), time.monotonic()
         if is_built(spark):
             self._ready.set()
 
@@ -231,7 +232,8 @@ class FirstCopy:
                 names.remove(error.table)
 
     def _side_by_side(self, keyed: list[ListedTable], views: list[ListedTable], copy: Copy) -> Copy:
-        """Copy several tables at once: to create one costs Delta 0.3 s, and 3 s the first time."""
+        """Copy several tables at once."""
+        self._began = time.monotonic()
         with Pool(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
             try:
                 if self._ready.is_set():
@@ -266,7 +268,8 @@ class FirstCopy:
         if self._ready.is_set():
             return self._run(copy_chunk, tasks)
         with self._counting:  # the expected number is an estimate of the server's
-            begins = self._rests and max(self._expected, self.rows) > _FEW_ROWS
+            large = self._expected > _FEW_ROWS or time.monotonic() - self._began > _ALONE_S
+            begins = self._rests and large
             self._rests = self._rests and not begins
         if begins:
             self._begin_load()

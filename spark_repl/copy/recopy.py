@@ -258,19 +258,19 @@ class Recopier(Companion):
             return True  # the applier has to show it first
         logger.warning("copying again: %s", ", ".join(copy.bounds))
         progress = partial(self.applier.copying, list(copy.bounds))
-        try:
-            with in_use(self.spark, self.stop.is_set) as session:
+        with in_use(self.spark, self.stop.is_set) as session:
+            try:
                 result = self._copy(
                     session, self.config, control, self.stop, lenient=True, report=progress
                 )
-        except Exception as error:  # the applier continues without a copy that fails for good
-            if _not_the_copys(error):
-                raise
-            self._give_up(control, copy, error)
-        else:
-            self._take_in(result.until)
-        finally:
-            self.applier.copying((), 0, 0)
+            except Exception as error:  # the applier continues without a copy that fails for good
+                if _not_the_copys(error):
+                    raise
+                self._give_up(control, copy, error)
+            else:
+                self._take_in(result.until)
+            finally:
+                self.applier.copying((), 0, 0)
         return True
 
     def _take_in(self, until: GtidSet) -> None:

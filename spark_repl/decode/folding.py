@@ -132,7 +132,7 @@ def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits, *, soft: bool 
     return Net(entry[keep], net[keep], np.ones(len(keep), np.int64), first[keep], breaks)
 
 
-def taken(rows: _Rows, at: Longs) -> _Rows:
+def take_rows(rows: _Rows, at: Longs) -> _Rows:
     """Return ``rows.take(at)``, without a copy if ``at`` are all rows in their order."""
     if len(at) == len(rows) and np.array_equal(at, np.arange(len(at))):
         return rows

@@ -30,7 +30,7 @@ from ..rules.renamed_tables import RenamedTables
 from ..rules.row_filters import check_row_filter
 from ..runtime.target_uri import is_remote
 from ..tables.table_definition import SYSTEM_SCHEMAS
-from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains, taken
+from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains, take_rows
 from .metadata_values import metadata_of_changes
 from .spans import read_task
 from .stage_task import SHARD_SHIFT, Part, SplitTables, Staged, StagedObject, StageTask, same_shape
@@ -181,7 +181,7 @@ class _Output:
         return bool((images.flags[entries] & MOVED).any())
 
     def _keys(self, images: RowImages, entries: Longs) -> pa.Array:
-        key, target = taken(images.key(), entries), self.task.target(images.definition)
+        key, target = take_rows(images.key(), entries), self.task.target(images.definition)
         return target_keys(key, target, self.task.columns.key)
 
     def _fold(self, images: RowImages, entries: Longs, positions: Longs) -> None:
@@ -197,7 +197,7 @@ class _Output:
         else:  # equal rows are only counted: how many more, or fewer, the table has afterwards
             step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
             count = np.add.reduceat(step[by_key.order], by_key.edges[:-1])
-        last_key = taken(key, by_key.last).cast(pa.large_binary())
+        last_key = take_rows(key, by_key.last).cast(pa.large_binary())
         # Without removed rows, equal rows of different bytes may as well be separate entries.
         twins = bool((count < 0).any()) and has_equal_values(images.definition, self.task.forms)
         for number, chosen in self._shards(last_key, whole=twins):
@@ -208,7 +208,7 @@ class _Output:
                 "flags": _lists(flags[order], edges),
                 "positions": _lists(positions[order], edges),
                 "count": pa.array(count[chosen]),
-                "key": taken(last_key, chosen),
+                "key": take_rows(last_key, chosen),
                 "held": pa.nulls(len(chosen), pa.binary()),
                 "diffs": pa.nulls(len(chosen), pa.binary()),
             }
@@ -243,7 +243,7 @@ class _Output:
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
             rows = self._decode(images, entries[chosen], positions[chosen])
-            picked = {column: taken(values, chosen) for column, values in extra.items()}
+            picked = {column: take_rows(values, chosen) for column, values in extra.items()}
             picked["held"], picked["diffs"] = self._presence(images, entries[chosen])
             self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
 

@@ -171,17 +171,18 @@ def end_session(session: SparkSession) -> None:
     process = getattr(gateway, "proc", None)
     if _first is not session or process is None:
         return
+    server: Any = session.sparkContext._accumulatorServer
+    for step in (session.stop, server.shutdown, gateway.shutdown, process.stdin.close):
+        with suppress(Py4JError, OSError):  # the JVM may have ended, or the step before did it
+            step()
     try:
-        with suppress(Py4JError, ConnectionError):  # the JVM may have ended
-            session.stop()
-            gateway.shutdown()
-        process.stdin.close()  # which ends it
         process.wait(_END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    finally:
+    finally:  # pyspark forgets none of it if the JVM has ended
         _first = SparkContext._gateway = SparkContext._jvm = None
+        SparkContext._active_spark_context = SparkSession._instantiatedSession = None
 
 
 @contextmanager

@@ -60,16 +60,20 @@ class StartingSession:
         """Return the session that is being built, or is built. Have it built if it rests."""
         with self._lock:
             if self._future is None:
-                self._future = Future()
-                self._thread = thread(partial(self._run, self._future), "spark")
+                future = Future[SparkSession]()
+                self._thread = thread(partial(self._run, future), "spark")
                 self._thread.start()
+                self._future = future
             return self._future
 
     def _run(self, future: Future[SparkSession]) -> None:
         try:
-            future.set_result(self._build())
+            session = self._build()
         except BaseException as error:  # noqa: BLE001 ``built`` raises it
             future.set_exception(error)
+        else:
+            self._used_at = time.monotonic()
+            future.set_result(session)
 
     def done(self) -> bool:
         future = self._future
@@ -86,6 +90,10 @@ class StartingSession:
             with self._lock:
                 self._users -= 1
                 self._used_at = time.monotonic()
+
+    @property
+    def can_rest(self) -> bool:
+        return self._end is not None
 
     @property
     def rests(self) -> bool:
@@ -110,11 +118,12 @@ class StartingSession:
         """End the session if ``may_rest``. Whoever wants it meanwhile waits, and has it built
         again."""
         with self._lock:
-            if self._future is None or self._end is None or not self._may_rest(unused_s):
+            future = self._future
+            if future is None or self._end is None or not self._may_rest(unused_s):
                 return
-            if self._future.exception() is None:
-                self._end(self._future.result())
-                self._future = None
+            if future.exception() is None:
+                self._future = None  # first: nobody takes the session for built while it ends
+                self._end(future.result())
 
     def give_up(self) -> None:
         """End the start. The session is built, or has an error, when this returns."""
@@ -154,6 +163,12 @@ def starting(
         session.join()
 
 
+def can_rest(session: Session) -> bool:
+    """Return whether the session ends while nothing needs it. Its executors are then threads of
+    this machine."""
+    return isinstance(session, StartingSession) and session.can_rest
+
+
 def rests(session: Session) -> bool:
     """Return whether ``built`` would first begin to build the session."""
     return isinstance(session, StartingSession) and session.rests
@@ -185,6 +200,8 @@ def built(session: Session, is_stopping: Callable[[], bool] = lambda: False) -> 
     started, otherwise SparkReplError if the session can't be built, because a retry would not
     change this. If ``is_stopping`` returns True before, raise Stopped. If the process is ending,
     end the start first, so that no other thread waits for the session."""
+    if rests(session) and is_stopping():
+        raise Stopped
     start = session if isinstance(session, StartingSession) else None
     future = session.future() if isinstance(session, StartingSession) else session
     if not isinstance(future, Future):

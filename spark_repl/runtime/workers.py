@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from ..errors import SparkReplError
 from .executor_disk import executor_disk
 from .spark_jobs import connect_errors, is_connect, master_of, run_job
-from .starting_session import Session, built, in_use, is_built
+from .starting_session import Session, built, can_rest, in_use, is_built
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -157,7 +157,7 @@ def use_pool(spark: SparkSession) -> bool:
 def disk_of(session: Session, config: Config) -> ExecutorDisk | None:
     """Return the disks of the session's executors, or None if they read the driver's disk. Wait for
     the session if that depends on its master."""
-    if executor_disk("", config) is None:
+    if executor_disk("", config) is None or can_rest(session):
         return None
     return executor_disk(master_of(built(session)), config)
 

@@ -355,3 +355,20 @@ def test_spark_runs_only_from_a_large_group_until_it_rests(tmp_path):
         assert "Traceback" not in output.read()
     assert len(read(str(target / "t" / "a"))) == 12_004
     assert_applied_once(target)
+
+
+_KILLED = """
+import os, signal
+from spark_repl.runtime.spark_session import build_session, end_session, jvm_process
+for killed in (True, False, False):
+    spark = build_session(master="local[1]", delta=False)
+    assert spark.range(3).count() == 3
+    if killed:
+        os.kill(jvm_process(spark), signal.SIGKILL)
+    end_session(spark)
+"""
+
+
+def test_spark_starts_again_after_its_end_even_if_it_was_killed_right_before():
+    """Found: pyspark took the dead context for another program's."""
+    subprocess.run([sys.executable, "-c", _KILLED], check=True, timeout=300)

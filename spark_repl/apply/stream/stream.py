@@ -218,7 +218,7 @@ class RelayStream:
         ended because nothing needed it, or is running again."""
         mark = self._coordinator.mark.position
         resumes = resume_offset(self._checkpoint)
-        if self._applied.view.index.count_behind(mark)[0] > _MANY:
+        if self._is_behind(mark) and not self._is_stopping():
             begin(self._spark)  # some group will need it
         if self._error is not None:  # an earlier stream was lost after its first batch had failed
             return False
@@ -248,6 +248,12 @@ class RelayStream:
                     raise self._error from error
                 raise
 
+    def _is_behind(self, mark: int) -> bool:
+        """Return whether many transactions are to be applied now: those of a delayed replica are
+        not due yet."""
+        count, _ = self._applied.view.index.count_behind(mark)
+        return count > _MANY and not self._config.apply.delay_s
+
     def _may_rest(self) -> bool:
         return isinstance(self._spark, StartingSession) and self._spark.may_rest(_REST_S)
 
@@ -266,10 +272,15 @@ class RelayStream:
         """Wait for ``_read_log``. If the run has to end while a large group waits for Spark, end
         Spark's start. Raise what ``_read_log`` raises."""
         while not wait([reading], _LOOK_S).done:
-            if self._is_stopping() and not rests(self._spark):
-                with suppress(SparkReplError, Stopped):
-                    built(self._spark, self._is_stopping)
+            self._end_start()
+        self._end_start()  # a thread of upkeep may wait for it
         reading.result()
+
+    def _end_start(self) -> None:
+        """Give up Spark's start if the process is ending."""
+        if self._is_stopping() and not (rests(self._spark) or is_built(self._spark)):
+            with suppress(SparkReplError, Stopped):
+                built(self._spark, self._is_stopping)
 
     def _read_log(self, spark: SparkSession | None, follow: bool) -> None:
         """Apply the log's transactions without Spark's stream: those that the log has now, or, with
@@ -361,7 +372,7 @@ class RelayStream:
         """Apply a batch. Its rows name the transactions; the workers read the transactions'
         contents. A thread of Py4J's calls it."""
         with under_channel(self._channel), self._batching:
-            if self._has_ended:
+            if self._has_ended or self._stopped.is_set():
                 raise StoppedBetweenGroups
             began = time.monotonic()
             try:

@@ -1,5 +1,5 @@
-"""Stable order of integers: a radix sort, which takes a third of NumPy's time for random integers,
-and less if they are in a small range."""
+"""Stable order of integers: a radix sort. It takes half of NumPy's time for random integers, and a
+sixth if they are in a small range. NumPy takes less for a few ascending runs, which it merges."""
 
 from __future__ import annotations
 
@@ -12,18 +12,26 @@ from . import jit
 from .jit import jit_allocating
 
 _BITS = 11
-_FEW = 256
-"""so few integers that NumPy's sort takes less time"""
+_FEW, _RUN = 2048, 16
+"""number of integers, and mean length of their ascending runs, from which NumPy takes less time"""
 
 
 def stable_order(integers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return int64[n], the indexes that sort ``integers`` [n], at most 64 bits each. Equal ones
-    keep their order."""
-    if len(integers) < _FEW or not jit.compiled:
+    """Return int64[n], the indexes that sort ``integers`` [n], which are signed. Equal ones keep
+    their order."""
+    assert integers.dtype.kind == "i"
+    if len(integers) < _FEW or not jit.compiled or _runs(integers) * _RUN < len(integers):
         return np.argsort(integers, kind="stable")
     keys = integers.astype(np.int64).view(np.uint64)
-    order: npt.NDArray[np.int64] = _order(keys ^ np.uint64(1 << 63))
+    keys ^= np.uint64(1 << 63)
+    order: npt.NDArray[np.int64] = _order(keys)
     return order
+
+
+def _runs(integers: npt.NDArray[Any]) -> int:
+    """Return the number of ascending runs, or of descending ones if these are fewer."""
+    falls = int(np.count_nonzero(integers[1:] < integers[:-1]))
+    return 1 + min(falls, len(integers) - 1 - falls)
 
 
 @jit_allocating
@@ -31,14 +39,10 @@ def _order(keys: Any) -> Any:
     """Sort by 11 bits at a time, the lowest first, and leave out bits in which all keys agree.
     ``keys`` is overwritten."""
     n = keys.size
-    differ, ascends = np.uint64(0), True
+    differ = np.uint64(0)
     for i in range(1, n):
         differ |= keys[i] ^ keys[0]
-        ascends = ascends and keys[i] >= keys[i - 1]
-    order = np.arange(n)
-    if ascends:
-        return order
-    other, other_keys = np.empty(n, np.int64), np.empty(n, np.uint64)
+    order, other, other_keys = np.arange(n), np.empty(n, np.int64), np.empty(n, np.uint64)
     place = np.empty(1 << _BITS, np.int64)
     mask = np.uint64((1 << _BITS) - 1)
     for shift in range(0, 64, _BITS):

@@ -77,7 +77,7 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
     stored = read_range(path, offset, size + 8)
     data = stored[4:-4]
     if stored != struct.pack(">I", size) + data + struct.pack(">I", zlib.crc32(data)):
-        raise TargetError("deletion vector is damaged", file=path, hint="restore the table")
+        raise _damaged(path)
     _kept.put(path, offset, data)
     return _bitmap(data, path)
 
@@ -136,13 +136,22 @@ def write(folder: str, marked: Sequence[BitMap], inline_max: int = 0) -> list[De
     return descriptors
 
 
+def _damaged(path: str) -> TargetError:
+    return TargetError("deletion vector is damaged", file=path, hint="restore the table")
+
+
 def _bitmap(data: bytes, path: str) -> BitMap:
+    if len(data) < len(_ONE_PART) - 4:  # not even the number of its bitmaps
+        raise _damaged(path)
     if struct.unpack_from("<I", data)[0] != MAGIC:
         raise TargetError("deletion vector has an unknown format", file=path)
-    if data[4 : len(_ONE_PART)] == _ONE_PART[4:]:
-        return BitMap.deserialize(data[len(_ONE_PART) :])
-    wide = BitMap64.deserialize(data[4:])
-    return BitMap(wide)  # files of ours and Delta's have fewer than 2^32 rows
+    try:
+        if data.startswith(_ONE_PART):
+            return BitMap.deserialize(data[len(_ONE_PART) :])
+        wide = BitMap64.deserialize(data[4:])
+        return BitMap(wide)  # files of ours and Delta's have fewer than 2^32 rows
+    except (ValueError, IndexError, OverflowError) as error:
+        raise _damaged(path) from error
 
 
 def _relative_path(encoded: str) -> str:

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from ...binlog.json.diff import CANNOT_APPLY
 from ...binlog.kernels.stable_order import stable_order
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, taken
+from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, take_rows
 from ...decode.stage_task import write_part
 from ...delta.files.delta_columns import read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
@@ -87,7 +88,7 @@ class DirectWriter:
                     self._tracking.key_index(table), self._tracking.commits.live(table).adds.paths()
                 )
             return
-        tasks, folds = [], []
+        tasks, folds, size = [], [], 0
         for table in tables:
             index, live = self._tracking.key_index(table), self._tracking.commits.live(table)
             origin, version = self._checked.get(index.folder, (None, 0))
@@ -95,12 +96,16 @@ class DirectWriter:
                 continue
             self._checked[index.folder] = live.origin, live.version
             paths = live.adds.paths()
-            tasks += [IndexTask(index, path) for path in index.missing(paths.to_pylist())]
-            if fold_is_due(index, paths):
+            missing = index.missing(paths.to_pylist())
+            tasks += [IndexTask(index, path) for path in missing]
+            if is_due := fold_is_due(index, paths):
                 folds.append(FoldTask(index, paths))
-        self._workers.run(build, tasks, here=len(tasks) < 2)
+            if missing or is_due:  # the table's bytes bound those of its indexes
+                size += pc.sum(live.adds.sizes()["size"]).as_py() or 0
+        in_driver = self._workers.is_small(file_bytes=size)
+        self._workers.run(build, tasks, here=in_driver or len(tasks) < 2)
         if folds:
-            self._workers.run(fold_segments, folds)
+            self._workers.run(fold_segments, folds, here=in_driver)
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """Write the files again from which rows are removed, in tables without deletion vectors,
@@ -198,7 +203,7 @@ def _write_changes(task: WriteTask, out: Written) -> None:
     if not task.key:  # equal rows are one entry with a count
         chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
     for at in range(0, len(chosen), _FILE_ROWS):
-        rows = taken(folded.rows, chosen[at : at + _FILE_ROWS])
+        rows = take_rows(folded.rows, chosen[at : at + _FILE_ROWS])
         out.adds += write_indexed(index_of(task), task.columns, rows)
     if task.change_data and out.changes_table:
         out.changes += _changes(task, folded.rows, chosen, keep, places, out)
@@ -308,7 +313,7 @@ def _search(fold: Fold, needed: Longs, matched: Longs, places: Places) -> None:
     if not task.key:
         limit = np.abs(folded.net.count)
     deleted = [needed[:0]]
-    for number, at, rows in find_rows(task, taken(folded.rows, needed)):
+    for number, at, rows in find_rows(task, take_rows(folded.rows, needed)):
         owner, picked = _choose_rows(needed[at], rows, matched, limit, bool(task.key), task)
         path = task.files[number].path
         dead = are_soft_deleted(task, path, picked)

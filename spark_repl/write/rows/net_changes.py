@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...binlog.kernels.jit import jit_allocating
 from ...binlog.kernels.key_numbers import number_values
 from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
-from ...decode.folding import CHANGE_BITS, Net, fold, fold_bag, taken
+from ...decode.folding import CHANGE_BITS, Net, fold, fold_bag, take_rows
 from ...decode.stage_task import EXTRA
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.large_columns import joined
@@ -95,7 +95,7 @@ def net_changes(
     if partial and not breaks:
         rows, missing = fill_partial_rows(staged, log, distinct, net, definition)
     else:
-        rows, missing = taken(rows, entry), None
+        rows, missing = take_rows(rows, entry), None
     return Changes(rows, folded, first, last, missing, passed_over), breaks
 
 

@@ -8,7 +8,15 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS, MOVED
-from spark_repl.decode.folding import DUPLICATE_KEY, MISSING_ROW, certain, chains, fold, fold_bag
+from spark_repl.decode.folding import (
+    DUPLICATE_KEY,
+    MISSING_ROW,
+    certain,
+    chains,
+    fold,
+    fold_bag,
+    take_rows,
+)
 from spark_repl.decode.lineage import DEFAULT, LOST, TARGET, along, lineage, sources
 from spark_repl.write.rows.net_changes import effective
 
@@ -83,7 +91,7 @@ def test_rows_without_a_key_are_counted() -> None:
 
 
 def test_changes_are_chained_by_key_in_log_order() -> None:
-    found = chains(pa.array(["b", "a", "b", "c", "b"]))
+    found = chains(pa.array([b"b", b"a", b"b", b"c", b"b"]))
     runs = [found.order[a:b].tolist() for a, b in zip(found.edges, found.edges[1:], strict=False)]
     assert runs == [[0, 2, 4], [1], [3]]
     assert found.last.tolist() == [4, 1, 3]
@@ -160,3 +168,20 @@ def test_which_changes_take_effect(
     keys: list[int], flags: list[int], there: list[bool], want: list[bool]
 ) -> None:
     assert effective(codes(*keys), bits(*flags), np.array(there)).tolist() == want
+
+
+def test_chains_of_some_keys() -> None:
+    keys = pa.array([b"a", b"b", b"a", b"c", b"b", b"a"], pa.binary())
+    by_key = chains(keys)
+    order, edges = by_key.of(np.array([2, 0]))
+    assert order.tolist() == [3, 0, 2, 5] and edges.tolist() == [0, 1, 4]
+    order, edges = by_key.of(np.zeros(0, np.int64))
+    assert order.tolist() == [] and edges.tolist() == [0]
+
+
+def test_rows_are_copied_only_if_some_go() -> None:
+    rows = pa.table({"id": [1, 2, 3]})
+    assert take_rows(rows, np.arange(3)) is rows
+    assert take_rows(rows, np.array([0, 2, 1]))["id"].to_pylist() == [1, 3, 2]
+    assert take_rows(rows, np.arange(2))["id"].to_pylist() == [1, 2]
+    assert take_rows(rows["id"].chunk(0), np.array([2])).to_pylist() == [3]

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_repl.errors import JvmEndedError, SetupError, SparkReplError, Stopped
-from spark_repl.runtime.starting_session import built, in_use, is_built, starting
+from spark_repl.runtime.starting_session import begin, built, in_use, is_built, starting
 
 
 class Start:
@@ -176,8 +176,38 @@ def test_an_error_of_a_later_start_is_raised() -> None:
         assert not session.rests and builds.ended == [1]
 
 
+def test_a_session_that_was_begun_early_counts_as_used_from_then_on() -> None:
+    builds = Builds()
+    with starting(builds.build, end=builds.ended.append) as session:
+        session._used_at -= 100
+        begin(session)
+        session.join()
+        assert is_built(session) and not session.may_rest(100)
+
+
+def test_a_start_for_which_there_is_no_thread_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    builds = Builds()
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with starting(builds.build, end=builds.ended.append) as session:
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+            patch.setattr(threading.Thread, "start", start)
+            built(session)
+        assert cast("int", built(session)) == 1
+
+
 def test_a_stop_does_not_start_a_session_that_rests() -> None:
     builds = Builds()
+    with starting(builds.build, end=builds.ended.append) as session:
+        with pytest.raises(Stopped):
+            built(session, lambda: True)
+        with pytest.raises(Stopped), in_use(session, lambda: True):
+            pass
+    assert builds.built == 0
     with starting(builds.build, lambda: True, end=builds.ended.append) as session:
         assert session.rests
     assert builds.built == 0

@@ -16,7 +16,15 @@ from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD, Kind
 from spark_repl.relay.xa_branches import Branch, XaGroup
-from spark_repl.schedule.group import BY_HAND_MAX, NO_SLOT, ByHand, Group, StagedGroup
+from spark_repl.schedule.group import (
+    BY_HAND_MAX,
+    NO_SLOT,
+    WITH_ROWS,
+    ByHand,
+    Group,
+    StagedGroup,
+    of_kinds,
+)
 from spark_repl.schedule.planner import Planner, assign_workers
 from spark_repl.schedule.waves import GroupLimits, first_group
 
@@ -166,3 +174,10 @@ def test_a_group_ends_where_it_would_in_the_whole_rest(most: int) -> None:
         assert one.last == first + first_group(*rest, limits)
         first = one.last
     assert first == 60
+
+
+def test_transactions_of_some_kinds() -> None:
+    some = records(4)
+    some["kind"] = [Kind.ROWS, Kind.DDL_ROWS, Kind.XA_COMMIT, Kind.EMPTY]
+    assert of_kinds(some, WITH_ROWS).tolist() == [True, False, True, False]
+    assert of_kinds(some[:0], WITH_ROWS).tolist() == []

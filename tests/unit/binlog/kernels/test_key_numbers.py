@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spark_repl.binlog.kernels import key_numbers
 from spark_repl.binlog.kernels.key_numbers import number_values
 
-_VALUES = st.lists(st.binary(max_size=3) | st.binary(min_size=7, max_size=18))
+_VALUES = st.lists(st.binary(max_size=3) | st.binary(min_size=7, max_size=40))
 _KINDS = [pa.binary(), pa.large_binary()]
 
 
@@ -73,3 +73,8 @@ def test_values_whose_hashes_collide_are_left_to_pyarrow(monkeypatch: pytest.Mon
     at = np.frombuffer(offsets, np.int32).astype(np.int64)
     assert key_numbers._number(np.frombuffer(data, np.uint8), at, 14, 0)[1] == -1
     assert_numbered(values)
+
+
+def test_null_is_refused() -> None:
+    with pytest.raises(AssertionError):
+        number_values(pa.array([b"a", None], pa.binary()))

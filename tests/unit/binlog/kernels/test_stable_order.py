@@ -21,6 +21,7 @@ _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
         _DICE.integers(-3, 3, 5_000),
         _DICE.integers(0, 1 << 40, 5_000) << 20,
         np.where(_DICE.random(5_000) < 0.5, _MIN, _MAX),
+        np.concatenate([np.arange(4_000), _DICE.integers(0, 4_000, 1_000)]),
         np.arange(5_000),
         np.arange(5_000)[::-1],
         _DICE.integers(0, 100, 5_000, np.int32),

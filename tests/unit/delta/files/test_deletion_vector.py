@@ -131,3 +131,27 @@ def test_new_files_are_out_of_vacuums_reach(tmp_path):
     files = [*tmp_path.glob("*.bin"), *tmp_path.glob("*.parquet")]
     assert len(files) == 3
     assert all(path.stat().st_mtime > time.time() + 3000 for path in files)
+
+
+def inline(vector: bytes) -> dict[str, Any]:
+    text = deletion_vector._to_z85(vector + bytes(-len(vector) % 4))
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(vector)}
+
+
+def test_vectors_without_the_one_bitmap_of_ours_are_read() -> None:
+    """Without any bitmap, as of no rows; or with two, of which the second is of rows above 2^32,
+    which no file has."""
+    none = struct.pack("<IQ", deletion_vector.MAGIC, 0)
+    assert not deletion_vector.read("", inline(none))
+    small = BitMap([1, 7]).serialize()
+    wide = struct.pack("<IQI", deletion_vector.MAGIC, 2, 0) + small
+    wide += struct.pack("<I", 1) + BitMap().serialize()
+    assert set(deletion_vector.read("", inline(wide))) == {1, 7}
+
+
+def test_a_cut_off_inline_vector_is_an_error() -> None:
+    """It has no check sum."""
+    whole = struct.pack("<IQI", deletion_vector.MAGIC, 1, 0) + BitMap([1, 5, 70_000]).serialize()
+    for length in range(4, len(whole)):
+        with pytest.raises(TargetError, match="deletion vector is damaged"):
+            deletion_vector.read("", inline(whole[:length]))

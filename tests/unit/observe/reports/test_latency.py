@@ -32,3 +32,15 @@ def test_latency_is_bounded_while_no_cut_comes(clock):
     assert kept < 300_000
     made.cut()
     assert sum(made.fields()["counts"]) == 1_000_000
+
+
+@pytest.mark.parametrize("apart_s", [0, 1, 10**6])
+def test_a_large_group_is_counted_by_seconds(clock, apart_s):
+    """Whether its transactions were committed within days or years."""
+    made, now = Latency(), clock[0]
+    ages = np.array([5, 5, 7, 7 + apart_s]).repeat(50_000)
+    made.landed(((now - ages) * 1e6).astype(np.int64))
+    assert sum(len(times) for times, _ in made._waiting) <= 4
+    made.cut()
+    assert sum(made.fields()["counts"]) == 200_000
+    assert made.fields()["sum_s"] == pytest.approx(ages.sum(), abs=200_000)
