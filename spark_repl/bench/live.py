@@ -179,8 +179,8 @@ def bench_steady(
 def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
     """Copy all tables of the source, ``runs`` times in one session, each into a new target.
 
-    The first run, as of a new process, starts Spark only if the copy is large (FirstCopy). The last
-    run is reported, with Spark's workers, and the speed of the first one.
+    The first run, as of a new process, starts Spark only if the copy is large (FirstCopy). Later
+    runs use Spark's workers. The last run is reported, and the speed of the first one.
     Raise the errors of ``snapshot``.
     """
     from ..copy.copy_plan import plan_copy

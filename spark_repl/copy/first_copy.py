@@ -71,8 +71,8 @@ T = TypeVar("T")
 
 _LOCK_WAIT_S = 20
 _FEW_ROWS, _ALONE_S = 5_000_000, 5.0
-"""rows and seconds for which Spark is not worth its start: that takes two cores for 4 s, in which
-they copy 3,000,000 rows"""
+"""rows and seconds for which Spark is not started: a start takes two cores for 4 s, in which they
+copy 3,000,000 rows"""
 _TABLES_AT_ONCE = 4
 _ROWS_OF_A_RATE = 1000
 """least rows of a copy whose rate is shown: with fewer, it takes longer to create the tables"""
@@ -264,7 +264,7 @@ class FirstCopy:
 
     def _copy_chunks(self, tasks: list[CopyTask]) -> list[Copied]:
         """Copy chunks on the workers; or in this process, a bounded number at a time, while the
-        workers start."""
+        workers are ready."""
         if self._ready.is_set():
             return self._run(copy_chunk, tasks)
         with self._counting:  # the expected number is an estimate of the server's

@@ -156,7 +156,7 @@ def build_session(
 def end_of(master: str) -> Callable[[SparkSession], None] | None:
     """Return the function that ends a session with this master while nothing needs it. Return None
     if its JVM has started this process (spark-submit), or if its executors are other processes,
-    which may not come back at once. Raise SetupError if the session could not be built later."""
+    which may not come back at once. Raise SetupError if Java is missing or is not 17 or 21."""
     if not master.startswith("local[") or "PYSPARK_GATEWAY_PORT" in os.environ:
         return None
     check_java()
@@ -164,8 +164,8 @@ def end_of(master: str) -> Callable[[SparkSession], None] | None:
 
 
 def end_session(session: SparkSession) -> None:
-    """End a session of ``build_session``, and the JVM that it has launched. The next call launches
-    another one. Other sessions of this process end too."""
+    """End a session of ``build_session``, and the JVM that it has launched. The next
+    ``build_session`` launches another one. Other sessions of this process also end."""
     global _first
     gateway: Any = SparkContext._gateway
     process = getattr(gateway, "proc", None)

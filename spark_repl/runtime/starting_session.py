@@ -101,8 +101,8 @@ class StartingSession:
         return self._future is None
 
     def may_rest(self, unused_s: float) -> bool:
-        """Return whether the session is built and can be ended, and nobody has held it for so many
-        seconds."""
+        """Return whether the session is built and can be ended, and nobody has held it for
+        ``unused_s`` seconds."""
         with self._lock:
             return self._may_rest(unused_s)
 
@@ -115,7 +115,7 @@ class StartingSession:
         )
 
     def rest(self, unused_s: float) -> None:
-        """End the session if ``may_rest``. Whoever wants it meanwhile waits, and has it built
+        """End the session if ``may_rest``. A caller of ``future`` waits meanwhile, and has it built
         again."""
         with self._lock:
             future = self._future
@@ -138,7 +138,7 @@ class StartingSession:
 
 
 Session = SparkSession | Future[SparkSession] | StartingSession
-"""a session, or one that is still being built"""
+"""a session, or one that a thread builds when it is needed"""
 
 
 @contextmanager

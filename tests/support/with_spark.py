@@ -1,5 +1,5 @@
-"""The commands in a process of their own that starts Spark, and a stream, at once: however small
-the log is, and although nothing needs them yet."""
+"""A command that runs ``spark-repl`` in a new process, which starts Spark at once, even for a small
+log. ``apply --follow`` then also starts a stream."""
 
 from __future__ import annotations
 

@@ -66,8 +66,7 @@ _LOOK_S = 1.0
 _MANY = 100_000
 """transactions for which Spark is started at once"""
 _REST_S = 300.0
-"""seconds without a Spark job after which a follower ends its stream and, until the next job,
-Spark"""
+"""seconds without a Spark job before a follower ends its stream and Spark"""
 _ALIVE_S = 600.0
 """seconds between two questions that keep a session of Spark Connect alive"""
 _STOP_FILE = "stopping"
@@ -214,8 +213,8 @@ class RelayStream:
             return reader.load()
 
     def _once(self, follow: bool) -> bool:
-        """Read the log, through a stream or without. Return whether to call this again: Spark was
-        ended because nothing needed it, or is running again."""
+        """Read the log, through a stream or without. Return True if a follower has to call this
+        again, because Spark has ended, or runs again."""
         mark = self._coordinator.mark.position
         resumes = resume_offset(self._checkpoint)
         if self._is_behind(mark) and not self._is_stopping():
@@ -315,8 +314,8 @@ class RelayStream:
                     keep_alive(spark)  # a server ends idle sessions after an hour
 
     def _may_have_more(self) -> bool:
-        """Return whether to look at the log again although no published end has moved: other logs
-        than a receiver's grow without one. Also return True if the reading has to end."""
+        """Return whether to look at the log again although no published end has moved: only a
+        receiver publishes one. Also return True if the reading has to end."""
         is_published = bool(self._applied.view.relay.log_id)
         ends = self._is_stopping() or self.has_met_until() or is_built(self._spark)
         return ends or not is_published

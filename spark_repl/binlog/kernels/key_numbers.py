@@ -1,7 +1,7 @@
 """Numbers of the distinct values of a binary Arrow column, in one pass over its buffers.
 
-It does what ``dictionary_encode`` of PyArrow does, in a fifth of its time for keys of a few bytes,
-and builds no dictionary.
+It does what ``dictionary_encode`` of PyArrow does, and builds no dictionary. For keys of a few bytes
+it takes a third of the time or less.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from . import jit
 from .jit import jit_allocating, jit_inlined, same, u32, u64
 
 _STEPS, _FREE_STEPS = 16, 1000
-"""most steps to a next slot of the hash table, for each value and beyond that. Values whose hashes
-are equal by design would take the square of their number."""
+"""bound on collisions in the hash table: per value, plus a constant. Crafted keys would need a time
+that grows with the square of their number."""
 _NEAR = 4
 """number of the first slots that lie side by side, in one or two lines of the processor's cache"""
 _MOST = 1 << 30
@@ -47,7 +47,7 @@ def number_values(column: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
 
 @jit_inlined
 def _mixed(raw: Any, begin: Any, end: Any) -> Any:
-    """Return a value of 4 or 8 bytes as a number, and a hash of another one."""
+    """Return a value of 4 or 8 bytes as a number, and a hash of any other value."""
     if end - begin == 4:
         return np.uint64(u32(raw, begin))
     if end - begin == 8:

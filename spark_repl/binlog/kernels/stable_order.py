@@ -13,7 +13,8 @@ from .jit import jit_allocating
 
 _BITS = 11
 _FEW, _RUN = 2048, 16
-"""number of integers, and mean length of their ascending runs, from which NumPy takes less time"""
+"""NumPy is faster for fewer than ``_FEW`` integers, and for runs that are longer than ``_RUN`` on
+average"""
 
 
 def stable_order(integers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
