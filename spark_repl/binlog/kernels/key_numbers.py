@@ -1,7 +1,7 @@
 """Numbers of the distinct values of a binary Arrow column, in one pass over its buffers.
 
-It does what ``dictionary_encode`` of PyArrow does, and builds no dictionary. It takes a third of the
-time or less for keys of a few bytes.
+It does what ``dictionary_encode`` of PyArrow does, and builds no dictionary. It takes a third of
+the time or less for keys of a few bytes.
 """
 
 from __future__ import annotations
