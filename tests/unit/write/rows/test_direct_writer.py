@@ -31,15 +31,24 @@ def test_executors_with_own_disks_get_no_index(in_driver: bool) -> None:
     workers.has_own_disks.assert_called_once_with(wait=not in_driver)
 
 
-@pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])
-def test_workers_build_several_missing_indexes(missing: int, here: bool) -> None:
+@pytest.mark.parametrize(
+    ("missing", "small", "here"),
+    [(0, False, True), (1, False, True), (2, False, False), (2, True, True)],
+)
+def test_workers_build_several_missing_indexes_of_a_large_table(
+    missing: int, small: bool, here: bool
+) -> None:
     tracking, workers = MagicMock(), MagicMock(**{"has_own_disks.return_value": False})
+    workers.is_small.return_value = small
     names = [f"f{number}" for number in range(missing)]
     tracking.key_index.return_value.missing.return_value = names
+    adds = tracking.commits.live.return_value.adds
+    adds.sizes.return_value = pa.table({"size": [5, 7]})
     DirectWriter(tracking, workers).prepare([MagicMock()], in_driver=False)
     (call,) = workers.run.call_args_list
     assert [task.data_file for task in call.args[1]] == names
     assert call.kwargs == {"here": here}
+    workers.is_small.assert_called_once_with(file_bytes=12 if missing else 0)
 
 
 def test_marked_rows_of_a_file_do_not_match() -> None:
