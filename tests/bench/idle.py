@@ -25,8 +25,8 @@ from .one_server import one_server
 from .processes import memory_mib, processes, running
 from .verify_rows import processor_s
 
-_SETTLE_S = 420.0
-"""upkeep has come to its end by then, and ``run`` has ended Spark"""
+_SETTLE_S = 90.0
+"""upkeep has come to its end by then"""
 
 
 def main() -> None:
