@@ -21,6 +21,9 @@ from .output import emit, print_result, print_results
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
     from ..config import Config
     from ..observe.reports.applier_status import Result
@@ -33,7 +36,6 @@ def apply(options: argparse.Namespace) -> int:
     config = configuration(options)
     from ..control.records.channels import check_unowned
     from ..relay.log import open_log
-    from ..runtime.spark_session import build_session, end_of
     from ..runtime.starting_session import starting
     from ..schedule.until import Until
 
@@ -42,13 +44,24 @@ def apply(options: argparse.Namespace) -> int:
     if until is not None:
         until.check_file(relay)
     check_unowned(config, take_over=options.take_over)
-    master = options.master or f"local[{config.apply.workers}]"
-    settings = config.catalog.spark_settings()
-    build = partial(build_session, master=master, settings=settings, delta=False)
-    with starting(build, end=None if config.catalog.registers else end_of(master)) as spark:
+    session, end = _session_of(config, options)
+    with starting(session, end=end) as spark:
         result = _applied(spark, config, options, until)
     print_result(result, options.json)
     return 0
+
+
+def _session_of(
+    config: Config, options: argparse.Namespace
+) -> tuple[Callable[[], SparkSession], Callable[[SparkSession], None] | None]:
+    """Return the functions that build the session and end it (StartingSession). A session in whose
+    catalog tables are registered has no end. Raise SetupError if Java is missing."""
+    from ..runtime.spark_session import build_session, end_of
+
+    master = options.master or f"local[{config.apply.workers}]"
+    settings = config.catalog.spark_settings()
+    session = partial(build_session, master=master, settings=settings, delta=False)
+    return session, None if config.catalog.registers else end_of(master)
 
 
 def _applied(
@@ -77,12 +90,7 @@ def run_replication(options: argparse.Namespace) -> int:
     (file,) = files
     config = read_as(file, options)
 
-    from ..runtime.spark_session import build_session, end_of
-
-    master = options.master or f"local[{config.apply.workers}]"
-    settings = config.catalog.spark_settings()
-    session = partial(build_session, master=master, settings=settings, delta=False)
-    end = None if config.catalog.registers else end_of(master)
+    session, end = _session_of(config, options)
     channel = ChannelRun(config, file, session, take_over=options.take_over, end=end)
     at_signals(channel.stop, channel.reload)
     result = channel.run()

@@ -233,7 +233,6 @@ class FirstCopy:
 
     def _side_by_side(self, keyed: list[ListedTable], views: list[ListedTable], copy: Copy) -> Copy:
         """Copy several tables at once."""
-        self._began = time.monotonic()
         with Pool(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
             try:
                 if self._ready.is_set():
@@ -263,7 +262,7 @@ class FirstCopy:
         self._ready.set()
 
     def _copy_chunks(self, tasks: list[CopyTask]) -> list[Copied]:
-        """Copy chunks on the workers; or in this process, a bounded number at a time, while the
+        """Copy chunks on the workers; or in this process, a bounded number at a time, until the
         workers are ready."""
         if self._ready.is_set():
             return self._run(copy_chunk, tasks)

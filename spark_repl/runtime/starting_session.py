@@ -3,9 +3,8 @@ cores.
 
 Meanwhile the caller works without Spark. The applier reads the target and applies small groups in
 its own process (``workers``), so that a start's first cut does not wait for Spark. A session that
-can also be ended rests until a caller of ``built`` needs it. A follower that has not used it for a
-while ends it again (``rest``): an idle JVM and its Python processes take 600 MB and half a percent
-of a core.
+can also be ended rests until a caller of ``built`` needs it. A follower ends an unused session
+again (``rest``). An idle JVM and its Python processes take 600 MB and half a percent of a core.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class StartingSession:
 
     ``may_end`` returns whether the process is ending and does not need the session; ``end_spark``
     then ends the start, because Spark tries for a minute or more to reach a master that does not
-    answer. ``end`` ends a built session that nobody uses. Safe from any thread.
+    answer. ``end`` ends a built session that is not in use. Safe from any thread.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class StartingSession:
         return self._future is None
 
     def may_rest(self, unused_s: float) -> bool:
-        """Return whether the session is built and can be ended, and nobody has held it for
+        """Return whether the session is built and can be ended, and was not held for the last
         ``unused_s`` seconds."""
         with self._lock:
             return self._may_rest(unused_s)
@@ -122,7 +121,7 @@ class StartingSession:
             if future is None or self._end is None or not self._may_rest(unused_s):
                 return
             if future.exception() is None:
-                self._future = None  # first: nobody takes the session for built while it ends
+                self._future = None  # first: ``done`` is False while it ends
                 self._end(future.result())
 
     def give_up(self) -> None:
@@ -172,6 +171,17 @@ def can_rest(session: Session) -> bool:
 def rests(session: Session) -> bool:
     """Return whether ``built`` would first begin to build the session."""
     return isinstance(session, StartingSession) and session.rests
+
+
+def may_rest(session: Session, unused_s: float) -> bool:
+    """Return whether ``rest`` would end the session."""
+    return isinstance(session, StartingSession) and session.may_rest(unused_s)
+
+
+def rest(session: Session, unused_s: float) -> None:
+    """End the session if it can be ended, and was not held for the last ``unused_s`` seconds."""
+    if isinstance(session, StartingSession):
+        session.rest(unused_s)
 
 
 def begin(session: Session) -> None:

@@ -1,9 +1,10 @@
 """RelayStream: Spark's structured stream over the log, one batch of transactions after the other.
 
 ``Replica`` runs it. Spark calls the function of ``foreachBatch`` on a thread of Py4J's with the
-places of a batch's transactions, and the coordinator applies them. The log is read directly,
-without a stream, if the run ends at the log's end and at most ``_WITHOUT_STREAM`` transactions are
-left, while Spark rests (``_REST_S``), and always with Spark Connect.
+places of a batch's transactions, and the coordinator applies them. There are three cases without a
+stream, in which the log is read directly: a run that ends at the log's end, if at most
+``_WITHOUT_STREAM`` transactions are left; a follower while Spark rests (``_REST_S``); and Spark
+Connect.
 
 Invariants: a lock admits one batch at a time, of the stream or of ``_apply_logged``. The checkpoint
 records a batch as done only after the tables have it; the tables' own positions decide, and the
@@ -35,7 +36,7 @@ from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.spark_jobs import is_connect, keep_alive
 from ...runtime.spark_release import ADMITS
-from ...runtime.starting_session import Session, StartingSession, begin, built, is_built, rests
+from ...runtime.starting_session import Session, begin, built, is_built, may_rest, rest, rests
 from ...runtime.threads import Pool, channel_here, under_channel
 from ...runtime.workers import disk_of, use_pool
 from .spark_source import MySQLRelaySource
@@ -81,9 +82,9 @@ class RelayStream:
     the log already has, at most one batch. The stream's first batch may contain the same
     transactions again. The coordinator skips them, because the tables have them. Without ``follow``
     it applies the whole log, and no stream is started, unless the log has more than
-    ``_WITHOUT_STREAM`` transactions. A follower whose groups have all been small for ``_REST_S``
-    seconds ends the stream and Spark, if Spark is its own, and reads the log directly until a large
-    group or an upkeep task has Spark started again.
+    ``_WITHOUT_STREAM`` transactions. If no Spark job has run for ``_REST_S`` seconds, a follower
+    ends the stream, and Spark if it can be ended. Then it reads the log directly. A large group or
+    an upkeep task has Spark started again.
 
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
     once a second. ``status`` receives the figures of each batch.
@@ -217,7 +218,9 @@ class RelayStream:
         again, because Spark has ended, or runs again."""
         mark = self._coordinator.mark.position
         resumes = resume_offset(self._checkpoint)
-        if self._is_behind(mark) and not self._is_stopping():
+        # The transactions of a delayed replica are not due yet.
+        is_behind = self._left > _MANY and not self._config.apply.delay_s
+        if is_behind and not self._is_stopping():
             begin(self._spark)  # some group will need it
         if self._error is not None:  # an earlier stream was lost after its first batch had failed
             return False
@@ -225,7 +228,7 @@ class RelayStream:
             # Tables may pass this place before the stream reads it, and a purge follows the tables.
             first = mark if resumes is None else min(mark, resumes)
             at_rest = follow and rests(self._spark)
-            needs_stream = not at_rest if follow else self._is_too_long()
+            needs_stream = not at_rest if follow else self._left > _WITHOUT_STREAM
             if needs_stream:
                 self._applied.hold_by(self._first, first)
             try:
@@ -239,7 +242,10 @@ class RelayStream:
                 if is_connect(spark):
                     self._read_log(spark, follow)
                     return False
-                return self._stream(spark, follow) and self._rest()
+                if not self._stream(spark, follow):
+                    return False
+                rest(self._spark, _REST_S)  # unless a job has used it since
+                return True
             except BaseException as error:
                 if not (temporary(error) or disk_full(error)):
                     self._coordinator.stopping.set()  # the first batch may wait for hours
@@ -247,25 +253,11 @@ class RelayStream:
                     raise self._error from error
                 raise
 
-    def _is_behind(self, mark: int) -> bool:
-        """Return whether many transactions are to be applied now: those of a delayed replica are
-        not due yet."""
-        count, _ = self._applied.view.index.count_behind(mark)
-        return count > _MANY and not self._config.apply.delay_s
-
-    def _may_rest(self) -> bool:
-        return isinstance(self._spark, StartingSession) and self._spark.may_rest(_REST_S)
-
-    def _rest(self) -> bool:
-        """End Spark, unless somebody has used it since. Return True."""
-        if isinstance(self._spark, StartingSession):
-            self._spark.rest(_REST_S)
-        return True
-
-    def _is_too_long(self) -> bool:
-        """Return whether the rest of the log has too many transactions for ``_read_log``."""
+    @property
+    def _left(self) -> int:
+        """Return how many transactions of the log, as far as it was read, the tables lack."""
         index, position = self._applied.view.index, self._coordinator.mark.position
-        return index.count_behind(position)[0] > _WITHOUT_STREAM
+        return index.count_behind(position)[0]
 
     def _wait_for(self, reading: Future[None]) -> None:
         """Wait for ``_read_log``. If the run has to end while a large group waits for Spark, end
@@ -323,7 +315,7 @@ class RelayStream:
     def _check_damage(self) -> None:
         """Raise the log's damage when everything before it has been applied."""
         index = self._applied.view.index
-        if index.damage and not index.count_behind(self._coordinator.mark.position)[0]:
+        if index.damage and not self._left:
             raise index.damage  # the stream reads only the published end, and does not see it
 
     def _stream(self, spark: SparkSession, follow: bool) -> bool:
@@ -342,12 +334,12 @@ class RelayStream:
             writer = writer.trigger(availableNow=True)
         self._stopped = stopped = threading.Event()
         self._follows = follow
-        query, may_rest = writer.start(), False
+        query, ends_at_rest = writer.start(), False
         try:
             while not query.awaitTermination(1):
                 if self._is_stopping() or self._error is not None or self.has_met_until():
                     break
-                if may_rest := follow and self._may_rest():
+                if ends_at_rest := follow and may_rest(self._spark, _REST_S):
                     break
         except Exception as error:  # the first error is the one to report
             if self._error is None and (temporary(error) or disk_full(error)):
@@ -365,7 +357,7 @@ class RelayStream:
                 query.stop()
             batches.release()
             stop_file.unlink(missing_ok=True)
-        return may_rest and self._error is None
+        return ends_at_rest and self._error is None
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """Apply a batch. Its rows name the transactions; the workers read the transactions'

@@ -35,7 +35,7 @@ def number_values(column: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
         kind = np.int64 if column.type == pa.large_binary() else np.int32
         at = np.frombuffer(offsets, kind)[column.offset : column.offset + len(column) + 1]
         raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-        raw.flags.writeable = False  # of one type for numba, whoever made the column
+        raw.flags.writeable = False  # numba compiles once for each kind of array
         bits = max(4, (2 * len(column)).bit_length())
         steps = _STEPS * len(column) + _FREE_STEPS
         numbers, count = _number(raw, at.astype(np.int64), bits, steps)

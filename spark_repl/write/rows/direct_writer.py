@@ -100,7 +100,7 @@ class DirectWriter:
             tasks += [IndexTask(index, path) for path in missing]
             if is_due := fold_is_due(index, paths):
                 folds.append(FoldTask(index, paths))
-            if missing or is_due:  # the table's bytes bound those of its indexes
+            if missing or is_due:  # an index is smaller than its table
                 size += pc.sum(live.adds.sizes()["size"]).as_py() or 0
         in_driver = self._workers.is_small(file_bytes=size)
         self._workers.run(build, tasks, here=in_driver or len(tasks) < 2)
