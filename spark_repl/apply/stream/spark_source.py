@@ -34,6 +34,8 @@ current log. After a purge, or in another log, the stream stops.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,8 +186,12 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_while_purged(self.path, place)[1].to_offset()
 
     def stop(self) -> None:
+        """Release what the reader holds. If Spark has closed the connection, as it does when a
+        stream ends, its worker would print that to Spark's standard error: print nothing more."""
         self._lease.release()
         self._watch.close()
+        if isinstance(sys.exception(), EOFError | ConnectionError):
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115 the process ends
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +175,13 @@ def broken(found: Replica) -> Iterator[None]:
     """The control table can't be read, and not because of something that passes: not by who has
     read what there was before, either."""
     folder = Path(found.tracking.control.path) / "_delta_log"
-    entry = folder / f"{len(list(folder.glob('*.json'))):020d}.json"
-    replace_file(entry, b"no JSON")  # whole at once: an empty commit would be no damage
+    damage = Path(found.config.target.path) / "damage"
+    damage.write_bytes(b"no JSON")
+    while True:  # upkeep may commit meanwhile: its commit stays
+        entry = folder / f"{len(list(folder.glob('[0-9]*.json'))):020d}.json"
+        with suppress(FileExistsError):
+            entry.hardlink_to(damage)  # whole at once: an empty commit would be no damage
+            break
     yield
     entry.unlink()
 
