@@ -39,7 +39,7 @@ class Planner:
         self._estimate = RowEstimate()
 
     def batch(self, records: Records) -> Batch:
-        barrier = ~of_kinds(records, WITH_ROWS + WITHOUT_ROWS)
+        barrier = ~of_kinds(records["kind"], WITH_ROWS + WITHOUT_ROWS)
         wave, doubts = waves(
             records["position"] >> OFFSET_BITS,
             records["last_committed"],
@@ -77,6 +77,6 @@ def assign_workers(group: Group, workers: int) -> Group:
     """Return the group with a worker for each transaction; the first worker gets transactions
     without rows."""
     worker = np.zeros(len(group.records), np.int32)
-    holds = of_kinds(group.records, WITH_ROWS)
-    worker[holds] = assign(group.wave[holds], group.records["length"][holds], workers)
+    holds = of_kinds(group.columns["kind"], WITH_ROWS)
+    worker[holds] = assign(group.wave[holds], group.columns["length"][holds], workers)
     return replace(group, worker=worker)

@@ -34,7 +34,7 @@ def stage_tasks(
     ``skip``: by table, which of the group's transactions [n] the table already has. ``template``: a
     task without spans, whose settings every task gets.
     """
-    holds = of_kinds(group.records, WITH_ROWS)
+    holds = of_kinds(group.columns["kind"], WITH_ROWS)
     commits, named = group.xa.commits, template.columns.adds_columns
     tasks = []
     for number in np.flatnonzero(np.bincount(group.worker[holds])).tolist():
@@ -45,7 +45,7 @@ def stage_tasks(
             for place, (at, branch) in zip(places, commits.items(), strict=True)
             if place < len(own) and own[place] == at
         }
-        spans = spans_of(log, base, group.records, branches, own)
+        spans = spans_of(log, base, group.records, branches, own, group.columns)
         skipped = {table: mask[own] for table, mask in skip.items() if mask[own].any()}
         names = Commits.of(group.records[own], *group.gtids_by_hand) if named else None
         tasks.append(replace(template, worker=number, spans=spans, skip=skipped, commits=names))
@@ -58,15 +58,18 @@ def spans_of(
     records: Records,
     branches: Mapping[int, Branch],
     own: npt.NDArray[np.int64] | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> tuple[Span, ...]:
     """Return the spans of transactions, given in the order of the log: all of ``records``, or those
     with the indexes ``own``.
 
     ``branches``: by index of its XA COMMIT among the transactions, the XA branch that it commits.
+    ``columns``: those of the records (``group.columns_of``), if the caller has them.
     """
     own = np.arange(len(records)) if own is None else own
     # Column by column, because NumPy takes structures field by field.
-    columns = {name: records[name][own] for name in ("position", "end", "flags")}
+    fields: Any = records if columns is None else columns
+    columns = {name: fields[name][own] for name in ("position", "end", "flags")}
     file_no = columns["position"] >> OFFSET_BITS
     apart = np.union1d(list(branches), np.flatnonzero(is_split(columns))).astype(np.int64)
     file_no[apart] = ~apart  # a number of its own: each of these gets a span of its own

@@ -186,7 +186,7 @@ class GroupCommitter:
         self._status.count(
             transactions=transactions, groups=1, already=already, waves=group.waves, cuts=is_cut
         )
-        self._status.landed(group.records["commit_time"], is_cut=is_cut)
+        self._status.landed(group.columns["commit_time"], is_cut=is_cut)
         self._status.applied(group.slot, group.shares, cut.position)
         _log_group(group, cut, transactions, is_cut=is_cut)
 

@@ -147,8 +147,9 @@ class XaParts:
         contains.
         """
         # Rows after an XA START, whose offset the record has, without an XA_PREPARE event.
-        unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
-        places = np.flatnonzero(of_kinds(records, XA_PARTS) | unended)
+        kind = np.ascontiguousarray(records["kind"])
+        unended = (kind == Kind.ROWS) & (records["query_offset"] > 0)
+        places = np.flatnonzero(of_kinds(kind, XA_PARTS) | unended)
         if not len(places):
             return records, {}, None
         records = records.copy()
@@ -240,7 +241,7 @@ class XaParts:
         if not branches:
             now = tuple(self.prepared)
             return XaGroup(now, (), now)
-        places = np.flatnonzero(of_kinds(records, XA_PARTS)).tolist()
+        places = np.flatnonzero(of_kinds(records["kind"], XA_PARTS)).tolist()
         steps = [
             (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
             for i in places

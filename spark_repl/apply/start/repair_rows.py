@@ -144,10 +144,10 @@ class RowRepairs:
         """Return why a transaction between the two cuts may concern one of the keys, or "" if none
         does."""
         records = self._between(rows.behind, cut)
-        odd = ~of_kinds(records, (*_WITH_ROWS, *WITHOUT_ROWS))
+        odd = ~of_kinds(records["kind"], (*_WITH_ROWS, *WITHOUT_ROWS))
         if odd.any():
             return f"{gtid_name(records[odd][0])} is a statement, or ends an XA branch"
-        with_rows = records[of_kinds(records, _WITH_ROWS)]
+        with_rows = records[of_kinds(records["kind"], _WITH_ROWS)]
         if not len(with_rows):
             return ""
         keys = table.definition.foreign_keys

@@ -23,6 +23,7 @@ from spark_repl.schedule.group import (
     ByHand,
     Group,
     StagedGroup,
+    columns_of,
     of_kinds,
 )
 from spark_repl.schedule.planner import Planner, assign_workers
@@ -179,5 +180,13 @@ def test_a_group_ends_where_it_would_in_the_whole_rest(most: int) -> None:
 def test_transactions_of_some_kinds() -> None:
     some = records(4)
     some["kind"] = [Kind.ROWS, Kind.DDL_ROWS, Kind.XA_COMMIT, Kind.EMPTY]
-    assert of_kinds(some, WITH_ROWS).tolist() == [True, False, True, False]
-    assert of_kinds(some[:0], WITH_ROWS).tolist() == []
+    assert of_kinds(some["kind"], WITH_ROWS).tolist() == [True, False, True, False]
+    assert of_kinds(some["kind"][:0], WITH_ROWS).tolist() == []
+
+
+def test_columns_of_more_records_than_a_block() -> None:
+    some = np.zeros(10_000, RECORD)
+    some["end"], some["kind"] = np.arange(10_000), np.arange(10_000) % 7
+    columns = columns_of(some)
+    assert all((column == some[name]).all() for name, column in columns.items())
+    assert {"end", "kind"} < columns.keys()

@@ -113,7 +113,9 @@ for module in pkgutil.walk_packages(spark_repl.__path__, "spark_repl."):
     if module.name not in ("spark_repl.__main__", *COMPILED):
         importlib.import_module(module.name)
 """
-_COMPILED = ("spark_repl.binlog.kernels.cache", "spark_repl.binlog.kernels.intrinsics")
+_COMPILED = tuple(
+    f"spark_repl.binlog.kernels.{name}" for name in ("cache", "folded_crc", "intrinsics")
+)
 
 _APPLIED = """
 import sys
