@@ -19,13 +19,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 
 from spark_repl import read_changes
 from spark_repl.bench.recorded import bench_decode
-from spark_repl.binlog.rows import decode_column
+from spark_repl.binlog.kernels.jit import Bytes, Ints
+from spark_repl.binlog.rows import row_images
 from spark_repl.binlog.types import text_values
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.user_cache import cache_folder
 
 CONNECTOR = "com.zendesk:mysql-binlog-connector-java:0.30.1"
@@ -80,6 +84,11 @@ def all_images(files: list[str]) -> int:
     return rows
 
 
+def raw(buffer: Bytes, offset: Ints, length: Ints) -> pa.Array:
+    """Instead of ``to_text``: the bytes of JSON documents as they are, which are no text."""
+    return text_values.gather(Values(buffer, offset, length.astype(np.int32)), pa.string())
+
+
 def report(name: str, rounds: list[Round], size: int) -> None:
     rows, seconds, cpu = min(rounds, key=lambda found: found[2])
     print(
@@ -94,19 +103,23 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     pa.set_cpu_count(1)
-    decode_column._json = lambda column, values: text_values.gather(values, pa.string())
-    size = sum(os.path.getsize(path) for path in args.files)
-    all_images(args.files)  # compiles
+    with patch.object(row_images, "to_text", raw):
+        compare(args.files, args.rounds)
+
+
+def compare(files: list[str], rounds: int) -> None:
+    size = sum(os.path.getsize(path) for path in files)
+    all_images(files)  # compiles
     with tempfile.TemporaryDirectory() as classes:
         compile_ = ["javac", "-proc:none", "-cp", jars(), "-d", classes, str(SOURCE)]
         subprocess.run(compile_, check=True)
-        ours = [timed(lambda: all_images(args.files)) for _ in range(args.rounds)]
+        ours = [timed(lambda: all_images(files)) for _ in range(rounds)]
         for mode in ("default", "fastest"):
-            found = list(connector(mode, args.rounds + 2, args.files, classes))[2:]
+            found = list(connector(mode, rounds + 2, files, classes))[2:]
             report(f"connector, {mode}", found, size)
-        ours += [timed(lambda: all_images(args.files)) for _ in range(args.rounds)]
+        ours += [timed(lambda: all_images(files)) for _ in range(rounds)]
     report("read_changes", ours, size)
-    found = bench_decode(args.files)
+    found = bench_decode(files)
     print(f"{'bench decode':24} {found}")
 
 

@@ -10,6 +10,7 @@ next change of a file's rows needs its vector again, and a request takes some 20
 
 from __future__ import annotations
 
+import array
 import os
 import struct
 import threading
@@ -18,6 +19,8 @@ import zlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap, BitMap64
 
 from ...errors import TargetError
@@ -80,6 +83,11 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
         raise _damaged(path)
     _kept.put(path, offset, data)
     return _bitmap(data, path)
+
+
+def bitmap_of(rows: npt.NDArray[np.int64]) -> BitMap:
+    """Return the bitmap of rows in any order. Sorted integers are added six times as fast."""
+    return BitMap(array.array("I", np.sort(rows).astype(np.uint32).tobytes()))
 
 
 def joined(folder: str, add: Action, rows: BitMap) -> BitMap:

@@ -10,7 +10,6 @@ place there follows from its old place.
 
 from __future__ import annotations
 
-import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -148,7 +147,7 @@ def _moved(compacted: Compacted, number: int, folder: str, live: Action | None) 
     gone = _rows(deletion_vector.read(folder, vector) - before).astype(np.int64)
     # The new file lacks rows that were marked before: a row's number is smaller by those below it.
     rank = np.searchsorted(_rows(before), gone)
-    return BitMap(array.array("I", (first + gone - rank).tolist()))
+    return deletion_vector.bitmap_of(first + gone - rank)
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,9 @@ def find_rows(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, L
     hashes = hash_keys(keys)
     order = stable_order(hashes)
     hashes = hashes[order]
-    keys = [key.take(pa.array(order)) for key in keys]
     exact = bool(task.key) and is_exact([key.type for key in keys])
+    if not exact:
+        keys = [key.take(pa.array(order)) for key in keys]
     if has_own_disk():  # the driver can't have prepared it
         prepare_own(index, task.files.paths)
     for number, at, rows in candidates(index, task.files.paths, hashes):
@@ -66,8 +67,18 @@ def find_rows(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, L
         yield number, order[at], rows
 
 
+# A byte for each row of a file is faster than a search for each wanted row, up to this many rows of
+# the file for each wanted one.
+_ROWS_EACH = 100
+
+
 def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     marked = np.frombuffer(dead.to_array(), np.uint32)
+    last = int(max(marked.max(initial=0), rows.max(initial=0)))
+    if last < _ROWS_EACH * len(rows):
+        is_marked = np.zeros(last + 1, bool)
+        is_marked[marked] = True
+        return is_marked[rows]
     nearest = np.searchsorted(marked, rows)
     nearest[nearest == len(marked)] = 0
     return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)

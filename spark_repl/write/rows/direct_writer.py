@@ -11,7 +11,6 @@ violations, not raised. Design: docs/design/direct-writer.md.
 
 from __future__ import annotations
 
-import array
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +28,7 @@ from ...binlog.kernels.stable_order import stable_order
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, take_rows
 from ...decode.stage_task import write_part
+from ...delta.files.deletion_vector import bitmap_of
 from ...delta.files.delta_columns import read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import TargetError
@@ -323,7 +323,7 @@ def _search(fold: Fold, needed: Longs, matched: Longs, places: Places) -> None:
             owner, picked = owner[goes], picked[goes]
         if len(picked):
             places.file[owner], places.row[owner] = number, picked
-            fold.out.marks[path] = BitMap(array.array("I", picked.tolist())).serialize()
+            fold.out.marks[path] = bitmap_of(picked).serialize()
     matched[np.concatenate(deleted)] = 0  # the source deleted these rows
 
 

@@ -11,7 +11,6 @@ that row, marks it deleted, and writes it again with its end.
 
 from __future__ import annotations
 
-import array
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap
 
 from ...binlog.kernels.key_numbers import number_values
 from ...binlog.rows.change_bits import EXISTS
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
 from ...decode.stage_task import EXTRA
+from ...delta.files.deletion_vector import bitmap_of
 from ...delta.files.delta_columns import one_chunk, read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import SettingError, TargetError
@@ -126,7 +125,7 @@ def _write(task: WriteTask, images: _Images, out: Written) -> None:
     if out.violations:
         return
     for number, (_, places) in ending.items():
-        out.marks[task.files[number].path] = BitMap(array.array("I", places.tolist())).serialize()
+        out.marks[task.files[number].path] = bitmap_of(places).serialize()
     out.net = rows.num_rows
     for at in range(0, rows.num_rows, _FILE_ROWS):
         out.adds += write_indexed(index_of(task), task.columns, rows.slice(at, _FILE_ROWS))
