@@ -40,9 +40,10 @@ _BLOCK = 4096
 def columns_of(records: Records) -> dict[str, npt.NDArray[Any]]:
     """Return fields of index records [n], each as an array [n] of its own.
 
-    The records lie on disk, 128 bytes each. Reading one field takes as long as reading them all. So
-    all fields are copied from one block after the other. The arrays share one buffer, for which
-    NumPy asks for large pages: touching small ones the first time takes as long as the copy.
+    A record has 128 bytes, in a mapped file. Reading one field of all records takes as long as
+    reading all of their bytes. So the fields are copied block by block. The arrays share one
+    buffer, because NumPy asks for large pages only from 4 MiB on, and the first touch of pages of 4
+    KiB takes as long as the copy.
     """
     n, at = len(records), 0
     types = {name: records.dtype[name] for name in _FIELDS}
@@ -105,7 +106,8 @@ class Group:
     """Transactions that are committed together: index ``records`` [n], each one's ``wave`` [n] and
     the ``worker`` [n] that reads it.
 
-    - ``columns``: fields of the records, as of ``columns_of``.
+    - ``columns``: fields of the records, from ``columns_of``. Whoever replaces the records replaces
+      them too.
     - ``last``: index, in the batch, of the transaction after the group.
     - ``slot``: the group's place in the commit order.
     - ``executed``: GTIDs of all transactions before the group.

@@ -69,15 +69,15 @@ def spans_of(
     own = np.arange(len(records)) if own is None else own
     # Column by column, because NumPy takes structures field by field.
     fields: Any = records if columns is None else columns
-    columns = {name: fields[name][own] for name in ("position", "end", "flags")}
-    file_no = columns["position"] >> OFFSET_BITS
-    apart = np.union1d(list(branches), np.flatnonzero(is_split(columns))).astype(np.int64)
+    chosen = {name: fields[name][own] for name in ("position", "end", "flags")}
+    file_no = chosen["position"] >> OFFSET_BITS
+    apart = np.union1d(list(branches), np.flatnonzero(is_split(chosen))).astype(np.int64)
     file_no[apart] = ~apart  # a number of its own: each of these gets a span of its own
     edges = [0, *(np.flatnonzero(np.diff(file_no)) + 1).tolist(), len(own)]
     return tuple(
-        _branch_span(branches[first], int(columns["position"][first]))
+        _branch_span(branches[first], int(chosen["position"][first]))
         if first in branches
-        else _span(log, base, {name: column[first:last] for name, column in columns.items()})
+        else _span(log, base, {name: column[first:last] for name, column in chosen.items()})
         if file_no[first] >= 0
         else _joined(log, base, records[own[first]])
         for first, last in itertools.pairwise(edges)

@@ -105,6 +105,7 @@ def main() -> None:
     pa.set_cpu_count(1)
     with patch.object(row_images, "to_text", raw):
         compare(args.files, args.rounds)
+    print(f"{'bench decode':24} {bench_decode(args.files)}")
 
 
 def compare(files: list[str], rounds: int) -> None:
@@ -119,8 +120,6 @@ def compare(files: list[str], rounds: int) -> None:
             report(f"connector, {mode}", found, size)
         ours += [timed(lambda: all_images(files)) for _ in range(rounds)]
     report("read_changes", ours, size)
-    found = bench_decode(files)
-    print(f"{'bench decode':24} {found}")
 
 
 if __name__ == "__main__":

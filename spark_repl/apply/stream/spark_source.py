@@ -185,11 +185,15 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         return read_while_purged(self.path, place)[1].to_offset()
 
-    def stop(self) -> None:
-        """Release what the reader holds. If Spark has closed the connection, as it does when a
-        stream ends, its worker would print that to Spark's standard error: print nothing more."""
+    def release(self) -> None:
         self._lease.release()
         self._watch.close()
+
+    def stop(self) -> None:
+        """Release what the reader holds, at the end of Spark's process. If Spark has closed the
+        connection, as it does when a stream ends, print nothing more: the process would print a
+        traceback because it can't report the closed connection."""
+        self.release()
         if isinstance(sys.exception(), EOFError | ConnectionError):
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115 the process ends
 
@@ -302,7 +306,7 @@ class MySQLRelayBatch(DataSourceReader):
         try:
             return [self._stream.whole()]
         finally:
-            self._stream.stop()
+            self._stream.release()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._stream.read(partition)

@@ -22,9 +22,12 @@ def _has_instruction() -> bool:
     if not compiled or checked or platform.machine() not in ("x86_64", "AMD64"):
         return False
     from llvmlite import binding
+    from numba.core import config
 
-    features = binding.get_host_cpu_features()
-    return bool(features.get("pclmul") and features.get("ssse3"))
+    # Of the processor that numba compiles for; LLVM ends the process if it lacks an instruction.
+    given: str | None = config.CPU_FEATURES  # type: ignore[attr-defined]
+    features = binding.get_host_cpu_features().flatten() if given is None else given
+    return {"+pclmul", "+ssse3"} <= set(features.split(","))
 
 
 AVAILABLE = _has_instruction()

@@ -6,8 +6,9 @@ lowest. Folding it over N bits multiplies its halves by two constants, and adds 
 that follow at that distance: the CRC stays the same.
 
 The loops are part of the intrinsic because numba has no vectors: between two kernels, a vector is
-two integers, and each step moves them from one kind of register to the other and back. With tables
-for the last bytes, as before, half of the time that a worker took to find events was the CRC.
+two integers, and each step moves them from one kind of register to the other and back. Small events
+have few whole vectors. So their last bytes, and the reduction to 32 bits, need no table and no loop
+either: the CRC of events of 90 bytes takes 33 ns each, and with tables for these parts 67 ns.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _MANY_BYTES = 128
 _INT, _BYTE = ir.IntType(64), ir.IntType(8)
 _VECTOR, _BYTES = ir.VectorType(_INT, 2), ir.VectorType(_BYTE, 16)
 _WORDS = ir.VectorType(ir.IntType(32), 4)
-# Its 16 bytes from byte 16 - n on shift a vector by n bytes towards the end (pshufb: a byte of 128
-# or more clears the target's byte); from 16 + n on, towards the beginning.
+# Orders for pshufb, which picks the bytes of a vector; 128 stands for a zero byte. The 16 orders
+# from n on move a vector's first n bytes to its end. Those from 16 + n on move all but its first n
+# bytes to its beginning.
 _SHIFTS = (128,) * 16 + tuple(range(16)) + (128,) * 16
 
 
@@ -109,7 +111,7 @@ class _Fold:
         first = builder.call(self._shuffle, [builder.bitcast(vector, _BYTES), pick])
         back = self.load(builder.add(count, _INT(16)), _BYTES, self._shifts_pointer())
         rest = builder.call(self._shuffle, [builder.bitcast(vector, _BYTES), back])
-        tail = self.load(builder.sub(end, _INT(16)), _BYTES)
+        tail = self.load(builder.sub(end, _INT(16)), _BYTES)  # its last ``count`` bytes are new
         zero = ir.Constant(_BYTES, None)
         tail = builder.select(builder.icmp_signed(">=", pick, zero), tail, zero)
         rest = builder.bitcast(builder.or_(rest, tail), _VECTOR)
@@ -158,6 +160,8 @@ def _emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 def _typed(typing: Any, crc: Any, buffer: Any, start: Any, end: Any) -> Any:
+    if buffer.layout != "C":
+        raise TypeError(f"{buffer} is not contiguous")
     return types.uint32(types.uint32, buffer, types.int64, types.int64), _emit
 
 

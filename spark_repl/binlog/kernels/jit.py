@@ -6,7 +6,8 @@ event that it processes. For a damaged event it returns one of the codes below, 
 
 In numba, ``buffer[at]`` checks the sign of every index, so the compiler can't combine four bytes
 into one load. ``u8`` to ``u64``, and the functions that use them, do not check ``at``: their caller
-must compare it with the event's end. With NUMBA_BOUNDSCHECK=1 (the fuzz tests) they index byte by
+must compare it with the event's end. Nor does ``folded_crc``, which is not used if indexes are
+checked. With NUMBA_BOUNDSCHECK=1 (the fuzz tests) they index byte by
 byte and are checked.
 """
 

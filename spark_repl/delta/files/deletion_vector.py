@@ -86,8 +86,14 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
 
 
 def bitmap_of(rows: npt.NDArray[np.int64]) -> BitMap:
-    """Return the bitmap of rows in any order. Sorted integers are added six times as fast."""
-    return BitMap(array.array("I", np.sort(rows).astype(np.uint32).tobytes()))
+    """Return the bitmap of rows in any order. Raise OverflowError for a row that it can't hold.
+
+    A bitmap takes sorted rows six times as fast as others.
+    """
+    ordered = np.sort(rows)
+    if len(ordered) and (ordered[0] < 0 or ordered[-1] >> 32):
+        raise OverflowError(f"no deletion vector holds the rows {ordered[0]} to {ordered[-1]}")
+    return BitMap(array.array("I", ordered.astype(np.uint32).tobytes()))
 
 
 def joined(folder: str, add: Action, rows: BitMap) -> BitMap:

@@ -67,8 +67,8 @@ def find_rows(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, L
         yield number, order[at], rows
 
 
-# A byte for each row of a file is faster than a search for each wanted row, up to this many rows of
-# the file for each wanted one.
+# A mask of the file's rows is faster than a search for each wanted row, if the file's highest row
+# is below this number times the number of wanted rows.
 _ROWS_EACH = 100
 
 

@@ -25,6 +25,7 @@ from spark_repl.control.table.layout import Layout
 from spark_repl.copy import recopy
 from spark_repl.copy.recopy import Recopier, ask, ask_and_wait, check_answers
 from spark_repl.copy.repair_request import RepairRequest
+from spark_repl.delta.log.log_state import newest_version
 from spark_repl.errors import LogError, NoTableError, SourceError, SparkReplError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.file_list import replace_file
@@ -177,8 +178,9 @@ def broken(found: Replica) -> Iterator[None]:
     folder = Path(found.tracking.control.path) / "_delta_log"
     damage = Path(found.config.target.path) / "damage"
     damage.write_bytes(b"no JSON")
-    while True:  # upkeep may commit meanwhile: its commit stays
-        entry = folder / f"{len(list(folder.glob('[0-9]*.json'))):020d}.json"
+    newest = newest_version(str(folder.parent))
+    for version in range(newest + 1, newest + 9):  # upkeep may commit meanwhile
+        entry = folder / f"{version:020d}.json"
         with suppress(FileExistsError):
             entry.hardlink_to(damage)  # whole at once: an empty commit would be no damage
             break

@@ -53,8 +53,10 @@ def group(count: int = 3, **more: Any) -> Group:
 
 
 def test_a_group_tells_its_place_and_gtids() -> None:
-    one = group(worker=np.array([1, 0, 1], np.int32))
-    one.records["length"] = 40  # compressed
+    found = records(3)
+    found["length"] = 40  # compressed
+    one = Group.of(found, np.arange(3, dtype=np.int32), 3)
+    one = replace(one, worker=np.array([1, 0, 1], np.int32))
     assert one.start == RelayPosition(1, 200).packed and one.end == RelayPosition(1, 500).packed
     assert one.uncompressed == 300 and one.slot == NO_SLOT and one.waves == 3
     assert one.shares == {0: f"{UUID}:6", 1: f"{UUID}:7"}, "the last transaction of each"
@@ -190,3 +192,9 @@ def test_columns_of_more_records_than_a_block() -> None:
     columns = columns_of(some)
     assert all((column == some[name]).all() for name, column in columns.items())
     assert {"end", "kind"} < columns.keys()
+
+
+def test_columns_follow_the_records() -> None:
+    for one in (group().first(2, XaGroup()), group(2).of_rows()):
+        assert all((column == one.records[name]).all() for name, column in one.columns.items())
+        assert {len(column) for column in one.columns.values()} == {2}

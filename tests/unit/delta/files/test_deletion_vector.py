@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from spark_repl.delta.files import deletion_vector
-from spark_repl.delta.files.deletion_vector import KeptVectors
+from spark_repl.delta.files.deletion_vector import KeptVectors, bitmap_of
 from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
 from spark_repl.delta.store import storage
 from spark_repl.errors import TargetError
@@ -155,3 +156,12 @@ def test_a_cut_off_inline_vector_is_an_error() -> None:
     for length in range(4, len(whole)):
         with pytest.raises(TargetError, match="deletion vector is damaged"):
             deletion_vector.read("", inline(whole[:length]))
+
+
+def test_a_bitmap_of_rows_in_any_order() -> None:
+    rows = np.array([70_000, 3, 2**32 - 1, 5])
+    assert list(bitmap_of(rows)) == sorted(rows.tolist())
+    assert not bitmap_of(rows[:0])
+    for wrong in (-1, 2**32):
+        with pytest.raises(OverflowError, match="no deletion vector holds"):
+            bitmap_of(np.array([7, wrong]))

@@ -53,8 +53,13 @@ def test_workers_build_several_missing_indexes_of_a_large_table(
 
 def test_marked_rows_of_a_file_do_not_match() -> None:
     rows = np.array([0, 5, 9])
-    assert key_lookup._marked(BitMap([5, 7]), rows).tolist() == [False, True, False]
-    assert not key_lookup._marked(BitMap(), rows).any(), "a vector of others may be empty"
+    far = 1_000_000  # too many rows for a mask
+    for more in ((), (far,)):
+        assert key_lookup._marked(BitMap([5, 7, *more]), rows).tolist() == [False, True, False]
+    found = key_lookup._marked(BitMap([5, far]), np.array([far, 5, far + 1, 7])).tolist()
+    assert found == [True, True, False, False]
+    for wanted in (rows, rows + far, rows[:0]):
+        assert not key_lookup._marked(BitMap(), wanted).any(), "a vector of others may be empty"
 
 
 class Unfitting(MissingValues):
