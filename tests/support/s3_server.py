@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
@@ -126,12 +127,27 @@ def _serve() -> None:
         _serve_until_told()
 
 
+def _put_one_by_one() -> None:
+    """Make a PUT with a condition atomic, as it is on S3: moto checks the condition, and writes
+    later. Found: of two writers on a busy machine, both had replaced the same object."""
+    from moto.s3.responses import S3Response
+
+    put, lock = S3Response.put_object, threading.Lock()
+
+    def put_object(self: Any) -> Any:
+        with lock:
+            return put(self)
+
+    S3Response.put_object = put_object
+
+
 def _serve_until_told() -> None:
     import logging
 
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    _put_one_by_one()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     print(server.get_host_and_port()[1], flush=True)
