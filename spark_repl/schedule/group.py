@@ -42,8 +42,8 @@ def columns_of(records: Records) -> dict[str, npt.NDArray[Any]]:
 
     A record has 128 bytes, in a mapped file. Reading one field of all records takes as long as
     reading all of their bytes. So the fields are copied block by block. The arrays share one
-    buffer, because NumPy asks for large pages only from 4 MiB on, and the first touch of pages of 4
-    KiB takes as long as the copy.
+    buffer, because NumPy asks for large pages only from 4 MiB on. With small pages, their first
+    touch takes as long as the copy.
     """
     n, at = len(records), 0
     types = {name: records.dtype[name] for name in _FIELDS}
@@ -106,8 +106,7 @@ class Group:
     """Transactions that are committed together: index ``records`` [n], each one's ``wave`` [n] and
     the ``worker`` [n] that reads it.
 
-    - ``columns``: fields of the records, from ``columns_of``. Whoever replaces the records replaces
-      them too.
+    - ``columns``: fields of these records, from ``columns_of``.
     - ``last``: index, in the batch, of the transaction after the group.
     - ``slot``: the group's place in the commit order.
     - ``executed``: GTIDs of all transactions before the group.

@@ -64,7 +64,7 @@ def spans_of(
     with the indexes ``own``.
 
     ``branches``: by index of its XA COMMIT among the transactions, the XA branch that it commits.
-    ``columns``: those of the records (``group.columns_of``), if the caller has them.
+    ``columns``: the records' fields, from ``group.columns_of``; by default they are read here.
     """
     own = np.arange(len(records)) if own is None else own
     # Column by column, because NumPy takes structures field by field.

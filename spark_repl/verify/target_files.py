@@ -120,7 +120,7 @@ class FileSet:
             alive = np.asarray(digested[0] != 0)
             if vector := add.get("deletionVector"):
                 dead = deletion_vector.read(self.folder, vector)
-                alive[np.frombuffer(dead.to_array(), np.uint32)] = False
+                alive[deletion_vector.rows_of(dead)] = False
             yield path, digested, np.flatnonzero(alive)
 
     def without(self, paths: Collection[str]) -> FileSet:

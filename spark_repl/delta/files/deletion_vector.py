@@ -96,6 +96,11 @@ def bitmap_of(rows: npt.NDArray[np.int64]) -> BitMap:
     return BitMap(array.array("I", ordered.astype(np.uint32).tobytes()))
 
 
+def rows_of(marked: BitMap) -> npt.NDArray[np.uint32]:
+    """Return the rows of a bitmap, ascending."""
+    return np.frombuffer(marked.to_array(), np.uint32)
+
+
 def joined(folder: str, add: Action, rows: BitMap) -> BitMap:
     """Return the deleted rows of the file of ``add`` after ``rows`` are also deleted. Raise
     TargetError if one of them was already deleted: its writer did not see this version."""

@@ -111,7 +111,7 @@ def remove_rows(task: PartitionTask) -> Written:
         written = rewrite(RewriteTask(of, marked.serialize()))
         out.adds, out.gone = written.adds, written.gone
     if task.change_data:
-        rows = np.array(marked.to_array(), np.int64)
+        rows = deletion_vector.rows_of(marked).astype(np.int64)
         none = pa.Table.from_arrays(
             [pa.array([], kind) for kind in of.schema.types], of.schema.names
         )
@@ -129,7 +129,7 @@ def _rows(task: PartitionTask) -> BitMap:
         stored = stored_columns(parquet, names)
     dead = np.zeros(count, bool)
     if file.vector is not None:
-        dead[np.array(deletion_vector.read(of.folder, file.vector).to_array(), np.int64)] = True
+        dead[deletion_vector.rows_of(deletion_vector.read(of.folder, file.vector))] = True
     live = np.flatnonzero(~dead)
     arrays = [
         with_type(one_chunk(column), of.schema.types[number]).take(pa.array(live))

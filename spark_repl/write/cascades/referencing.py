@@ -79,7 +79,8 @@ def _dead(task: ReferencingTask, file: LiveFile) -> Longs:
     """Return the rows of a file that are marked."""
     if file.vector is None:
         return np.zeros(0, np.int64)
-    return np.array(deletion_vector.read(task.of.folder, file.vector).to_array(), np.int64)
+    dead = deletion_vector.read(task.of.folder, file.vector)
+    return deletion_vector.rows_of(dead).astype(np.int64)
 
 
 def _by_index(task: ReferencingTask, file: LiveFile, wanted: pa.Table) -> Longs:

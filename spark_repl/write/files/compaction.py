@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -103,12 +102,8 @@ def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> 
     if not gone:
         return rows
     keep = np.ones(rows.num_rows, bool)
-    keep[_rows(gone)] = False
+    keep[deletion_vector.rows_of(gone)] = False
     return rows.filter(pa.array(keep))
-
-
-def _rows(marked: BitMap) -> npt.NDArray[np.uint32]:
-    return np.frombuffer(marked.to_array(), np.uint32)
 
 
 def compaction_actions(
@@ -144,9 +139,9 @@ def _moved(compacted: Compacted, number: int, folder: str, live: Action | None) 
     if vector is None or vector == old:
         return BitMap()
     before = deletion_vector.read(folder, old) if old else BitMap()
-    gone = _rows(deletion_vector.read(folder, vector) - before).astype(np.int64)
+    gone = deletion_vector.rows_of(deletion_vector.read(folder, vector) - before).astype(np.int64)
     # The new file lacks rows that were marked before: a row's number is smaller by those below it.
-    rank = np.searchsorted(_rows(before), gone)
+    rank = np.searchsorted(deletion_vector.rows_of(before), gone)
     return deletion_vector.bitmap_of(first + gone - rank)
 
 

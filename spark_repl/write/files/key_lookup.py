@@ -73,7 +73,7 @@ _ROWS_EACH = 100
 
 
 def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
-    marked = np.frombuffer(dead.to_array(), np.uint32)
+    marked = deletion_vector.rows_of(dead)
     last = int(max(marked.max(initial=0), rows.max(initial=0)))
     if last < _ROWS_EACH * len(rows):
         is_marked = np.zeros(last + 1, bool)

@@ -28,7 +28,7 @@ from ...binlog.kernels.stable_order import stable_order
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, take_rows
 from ...decode.stage_task import write_part
-from ...delta.files.deletion_vector import bitmap_of
+from ...delta.files.deletion_vector import bitmap_of, rows_of
 from ...delta.files.delta_columns import read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import TargetError
@@ -221,7 +221,7 @@ def _changes(
             old[task.files[number].path] = places.row[entries], keep[entries]
     else:  # without a key, an entry may have many rows
         for path, marked in out.marks.items():
-            gone = np.array(BitMap.deserialize(marked).to_array(), np.int64)
+            gone = rows_of(BitMap.deserialize(marked)).astype(np.int64)
             old[path] = gone, np.zeros(len(gone), bool)
     replaces = places.file[chosen] >= 0
     return write_changes(
